@@ -1,0 +1,1 @@
+"""Differentially private multivariate medians as PyMC models, with exact draws."""

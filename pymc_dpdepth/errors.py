@@ -1,0 +1,44 @@
+"""Exceptions and warnings that the package raises.
+
+Every message says what was expected, what came, and the cure. No message holds a value of a private row.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ApproximateSamplingWarning",
+    "BudgetExceededError",
+    "ImproperMechanismError",
+    "InexactReleaseError",
+    "NotDifferentiableError",
+    "PrivacyLeakWarning",
+    "UnboundedSensitivityError",
+]
+
+
+class BudgetExceededError(ValueError):
+    """A charge would take the privacy budget past its limit; nothing was drawn."""
+
+
+class UnboundedSensitivityError(ValueError):
+    """The objective's sensitivity does not shrink with n, so the exponential mechanism has no use for it."""
+
+
+class ImproperMechanismError(ValueError):
+    """Prior and objective together do not make a probability density (a flat prior with a bounded depth)."""
+
+
+class NotDifferentiableError(NotImplementedError):
+    """A gradient was asked of a step depth: use slice, SMC or an exact sampler."""
+
+
+class InexactReleaseError(RuntimeError):
+    """A Release was asked of a sampler that only approaches its target, without `accept_asymptotic=True`."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """What was asked for may reveal private rows: a seeded draw, or a prior that was read off the data."""
+
+
+class ApproximateSamplingWarning(UserWarning):
+    """The released draw comes from a sampler whose epsilon is nominal, not proved."""
