@@ -1,1 +1,25 @@
-"""Depth functions."""
+"""Depth functions: definitions, compiled kernels and proved sensitivities.
+
+A depth is large in the middle of the rows and small outside. Nothing here is private by itself: see `Depth`.
+"""
+
+from pymc_dpdepth.depths.base import Depth
+from pymc_dpdepth.depths.custom import CustomObjective
+from pymc_dpdepth.depths.directional import DirectionalDepth, Halfspace, IntegratedDual, IntegratedRankWeighted
+from pymc_dpdepth.depths.directions import Directions, as_directions
+from pymc_dpdepth.depths.projection import Projection
+from pymc_dpdepth.depths.registry import DEPTHS, as_depth
+
+__all__ = [
+    "DEPTHS",
+    "CustomObjective",
+    "Depth",
+    "DirectionalDepth",
+    "Directions",
+    "Halfspace",
+    "IntegratedDual",
+    "IntegratedRankWeighted",
+    "Projection",
+    "as_depth",
+    "as_directions",
+]
