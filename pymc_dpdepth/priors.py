@@ -1,0 +1,350 @@
+"""Reading a PyMC prior as a product of univariate families, and its map to the grid of u-space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dpdepth.families import Family, NormalFamily, closed_form, compiled_family
+
+__all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "read_prior"]
+
+QUARTILE = 0.25
+# An atom may be mapped into the cell beside its own when cdf and icdf differ in their last digits (by at most 1e-13 of the
+# 9e-13 of a cell, see grid.py), so the number that stands for a cell may lie this share of a cell outside it.
+MARGIN = 0.25
+LONGEST_DECIMAL = 17  # significant digits that tell any two doubles apart
+FLAT_NAMES = {"flat", "half_flat"}
+
+
+class NotAProductPriorError(ValueError):
+    """The location's prior is not a product of univariate distributions with constant parameters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Coordinates start, ..., stop - 1 of the location: independent draws of one family.
+
+    Attributes
+    ----------
+    family : Family
+    parameters : tuple of ndarray, each of shape (stop - start,)
+    start, stop : int
+    variable : object
+        The PyTensor random variable.
+    scalar : bool
+        Whether the variable is a scalar (its one coordinate has no axis of its own).
+    record : dict
+        Public description.
+    """
+
+    family: Family
+    parameters: tuple[np.ndarray, ...]
+    start: int
+    stop: int
+    variable: object
+    scalar: bool
+    record: dict
+
+    @property
+    def columns(self) -> slice:
+        """The block's coordinates."""
+        return slice(self.start, self.stop)
+
+    @property
+    def name(self) -> str | None:
+        """Name of the variable in its model."""
+        return self.variable.name
+
+
+@dataclass(frozen=True, eq=False)
+class ProductPrior:
+    """Independent univariate priors of the d coordinates of a location.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        In coordinate order.
+    """
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return self.blocks[-1].stop
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether every coordinate is normal."""
+        return all(isinstance(block.family, NormalFamily) for block in self.blocks)
+
+    def floors(self) -> np.ndarray:
+        """Return the grid's floors, shape (d, 2): lower and upper side of each coordinate."""
+        floors = np.empty((self.d, 2), dtype=np.int64)
+        for block in self.blocks:
+            width = block.stop - block.start
+            floors[block.columns, 0], floors[block.columns, 1] = block.family.floors(width, *block.parameters)
+        return floors
+
+    def keys(self, rows: np.ndarray) -> np.ndarray:
+        """Map rows to grid keys, one row at a time.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n, d), finite
+
+        Returns
+        -------
+        ndarray of int64, shape (d, n)
+        """
+        from pymc_dpdepth.grid import normal_keys, tail_keys
+
+        keys = np.empty((self.d, rows.shape[0]), dtype=np.int64)
+        floors = self.floors()
+        for block in self.blocks:
+            part = rows[:, block.columns]
+            if isinstance(block.family, NormalFamily):
+                normal_keys(part, *block.parameters, keys[block.columns])
+                continue
+            lower, upper = block.family.tails(part, *block.parameters)
+            for column in range(part.shape[1]):
+                j = block.start + column
+                keys[j] = tail_keys(
+                    np.ascontiguousarray(lower[:, column]), np.ascontiguousarray(upper[:, column]), *floors[j]
+                )
+        return keys
+
+    def values(self, keys: np.ndarray) -> np.ndarray:
+        """Return the number that stands for each cell: the shortest decimal in it.
+
+        The map is fixed before the data are seen. A value that many rows share (65000) so comes out as itself.
+
+        Parameters
+        ----------
+        keys : ndarray of int64, shape (k, d)
+
+        Returns
+        -------
+        ndarray of float64, shape (k, d)
+        """
+        from pymc_dpdepth.grid import tail_edges
+
+        floors = self.floors()
+        upper, near, far = tail_edges(keys, floors[:, 0], floors[:, 1])
+        margin = MARGIN * (far - near)
+        near, far = np.maximum(near - margin, 0.0), np.minimum(far + margin, 0.5)
+        values = np.empty(keys.shape)
+        for block in self.blocks:
+            columns = block.columns
+            ends = [
+                np.where(
+                    upper[:, columns],
+                    block.family.from_upper(tail[:, columns], *block.parameters),
+                    block.family.from_lower(tail[:, columns], *block.parameters),
+                )
+                for tail in (near, far)
+            ]
+            values[:, columns] = shortest_decimal(np.minimum(*ends), np.maximum(*ends))
+        return values
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """Return the quantiles of all coordinates, shape (d,)."""
+        quantiles = np.empty(self.d)
+        for block in self.blocks:
+            from_tail = block.family.from_lower if probability <= 0.5 else block.family.from_upper  # noqa: PLR2004
+            tail = np.full((1, block.stop - block.start), min(probability, 1.0 - probability))
+            quantiles[block.columns] = from_tail(tail, *block.parameters)
+        return quantiles
+
+    def center_and_scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the median and the interquartile range of every coordinate, the package's units."""
+        scale = self.quantile(1.0 - QUARTILE) - self.quantile(QUARTILE)
+        return self.quantile(0.5), scale
+
+    def describe(self) -> list[dict]:
+        """Return the public record of the prior."""
+        return [dict(block.record, start=block.start, stop=block.stop) for block in self.blocks]
+
+
+def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the decimal with the fewest significant digits in [low, high], elementwise.
+
+    An infinite end (a tail of probability 0) gives way to the finite one.
+    """
+    low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
+    middle = low + 0.5 * (high - low)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        magnitude = np.where(middle == 0.0, 0.0, np.floor(np.log10(np.abs(middle))))
+    result, open_ = middle.copy(), np.ones(middle.shape, dtype=bool)
+    zero = (low <= 0.0) & (high >= 0.0)
+    result[zero], open_[zero] = 0.0, False
+    for digits in range(1, LONGEST_DECIMAL):
+        if not open_.any():
+            break
+        places = (digits - 1 - magnitude).astype(int)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Multiply by an exact power of ten on the side where it is one: x = round(m * 10^p) / 10^p.
+            power = 10.0 ** np.abs(places)
+            decimal = np.where(places >= 0, np.rint(middle * power) / power, np.rint(middle / power) * power)
+        hit = open_ & (decimal >= low) & (decimal <= high)
+        result[hit] = decimal[hit]
+        open_ &= ~hit
+    return result
+
+
+def is_flat(location) -> bool:
+    """Whether an improper prior (`pm.Flat`, `pm.HalfFlat`) is among the ancestors of a variable."""
+    from pytensor.graph.traversal import ancestors
+
+    return any(
+        variable.owner is not None and getattr(variable.owner.op, "name", None) in FLAT_NAMES
+        for variable in ancestors([location])
+    )
+
+
+def read_prior(location, d: int) -> ProductPrior:
+    """Read the prior of a location variable as a product of univariate families.
+
+    Parameters
+    ----------
+    location : TensorVariable
+        A random variable, or a stack or concatenation of random variables, with constant parameters.
+    d : int
+        Number of coordinates.
+
+    Returns
+    -------
+    ProductPrior
+
+    Raises
+    ------
+    NotAProductPriorError
+        With the reason, if the prior is anything else.
+    ValueError
+        If the location does not have d coordinates.
+    """
+    blocks, start = [], 0
+    for variable in _components(location):
+        block = _read_block(variable, start, 1 if variable.ndim == 0 else _width(variable, location, d))
+        blocks.append(block)
+        start = block.stop
+    if start != d:
+        raise ValueError(f"location: expected {d} coordinates, one for each column, got {start}; set its shape or dims.")
+    return ProductPrior(tuple(blocks))
+
+
+def _components(location) -> Iterator:
+    """Yield the random variables whose values make up a location, in order."""
+    from pytensor.tensor.basic import Join, MakeVector
+    from pytensor.tensor.elemwise import DimShuffle
+
+    node = location.owner
+    op = node.op if node is not None else None
+    if isinstance(op, MakeVector):
+        for part in node.inputs:
+            yield from _components(part)
+    elif isinstance(op, Join):
+        for part in node.inputs:
+            yield from _components(part)
+    elif isinstance(op, DimShuffle) and location.ndim == 1 and node.inputs[0].ndim == 0:
+        yield from _components(node.inputs[0])
+    elif type(op).__name__ == "ViewOp":  # pm.Deterministic
+        yield from _components(node.inputs[0])
+    else:
+        yield location
+
+
+def _width(variable, location, d: int) -> int:
+    """Return the length of a vector component: its static shape, or what is asked of the only one."""
+    if variable.ndim > 1:
+        raise NotAProductPriorError(f"the location has {variable.ndim} axes; an exact sampler needs one")
+    if variable.type.shape[0] is not None:
+        return variable.type.shape[0]
+    if variable is location:
+        return d
+    from pymc.pytensorf import constant_fold
+
+    return int(constant_fold([variable.shape[0]], raise_not_constant=False)[0].eval())
+
+
+def _read_block(variable, start: int, width: int) -> Block:
+    """Read one random variable."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.tensor.random.op import RandomVariable
+
+    node = variable.owner
+    if node is None or not isinstance(node.op, RandomVariable | SymbolicRandomVariable):
+        raise NotAProductPriorError("the location is computed from other variables, not a random variable itself")
+    family_name = type(node.op).__name__.removesuffix("RV")
+    if node.op.ndim_supp:
+        raise NotAProductPriorError(f"{family_name} is a multivariate prior, not a product of univariate ones")
+    parameters = _constant_parameters(node, family_name, width)
+    family = closed_form(node.op)
+    takes_parameters = True
+    if family is None:
+        try:
+            family, takes_parameters = compiled_family(variable, parameters)
+        except NotImplementedError:
+            raise NotAProductPriorError(f"PyMC has no logcdf or no icdf for {family_name}") from None
+    names = family.parameter_names or tuple(f"parameter_{i}" for i in range(len(parameters)))
+    record = {
+        "family": family.name,
+        "parameters": {
+            name: _json_number(value[0]) if (value == value[0]).all() else [_json_number(v) for v in value]
+            for name, value in zip(names, parameters, strict=True)
+        },
+    }
+    used = parameters if takes_parameters else ()
+    return Block(family, used, start, start + width, variable, variable.ndim == 0, record)
+
+
+def _constant_parameters(node, family_name: str, width: int) -> tuple[np.ndarray, ...]:
+    """Return the parameters as arrays of shape (width,), or refuse those that depend on another variable."""
+    from pytensor.tensor.random.op import RandomVariable
+    from pytensor.tensor.type import TensorType
+
+    if isinstance(node.op, RandomVariable):
+        variables = node.op.dist_params(node)
+    else:
+        # Symbolic distributions: all tensor inputs but the size, an integer vector.
+        variables = [v for v in node.inputs if isinstance(v.type, TensorType) and not _is_size(v)]
+    parameters = []
+    for variable in variables:
+        value = _constant_value(variable)
+        if value is None:
+            raise NotAProductPriorError(f"a parameter of {family_name} depends on another variable")
+        try:
+            parameters.append(np.ascontiguousarray(np.broadcast_to(value.astype(np.float64), (width,))))
+        except ValueError:
+            raise ValueError(
+                f"location: {family_name} has a parameter of shape {value.shape}, but {width} coordinates are expected."
+            ) from None
+    return tuple(parameters)
+
+
+def _json_number(value: float) -> float | str:
+    """Return a number that JSON can hold; an infinite parameter becomes the word inf or -inf."""
+    return float(value) if np.isfinite(value) else str(float(value))
+
+
+def _is_size(variable) -> bool:
+    return variable.ndim == 1 and variable.type.dtype == "int64"
+
+
+def _constant_value(variable) -> np.ndarray | None:
+    """Return the value of a variable that depends on constants alone, else None."""
+    from pymc.pytensorf import constant_fold
+    from pytensor.graph.basic import Constant
+    from pytensor.tensor.elemwise import DimShuffle
+
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        inner = _constant_value(variable.owner.inputs[0])
+        if inner is not None and inner.ndim <= 1:
+            return inner.reshape(-1) if variable.ndim else inner
+    (folded,) = constant_fold([variable], raise_not_constant=False)
+    return np.asarray(folded) if isinstance(folded, np.ndarray | np.generic) else None

@@ -1,0 +1,127 @@
+"""Random bits for releases and, apart from them, for simulations.
+
+A release must not be reproducible by anyone, so its bits come from the operating system through `secrets` and enter
+the numba kernels as arrays; a numba or NumPy generator seeded with 32 or 64 bits could be searched. Seeded bits exist for
+simulation alone, and everything made with them carries `simulation=True`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+
+import numpy as np
+
+from pymc_dpdepth.errors import PrivacyLeakWarning
+
+__all__ = ["RandomBits", "SeededBits", "SystemBits", "random_bits"]
+
+WORD_BYTES = 8
+DOUBLE_BITS = 53  # significand of a double
+DISCARDED_BITS = 64 - DOUBLE_BITS
+SEED_BITS = 128
+
+
+class RandomBits:
+    """A source of uniform random words; subclasses say where the bits come from."""
+
+    simulation: bool
+
+    def words(self, count: int) -> np.ndarray:
+        """Return `count` independent uniform 64-bit words."""
+        raise NotImplementedError
+
+    def uniforms(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return uniforms strictly below 1, with 106 bits, so that values far below 2**-53 occur as they should.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the array.
+
+        Returns
+        -------
+        ndarray of float64
+            Values in [0, 1).
+        """
+        count = int(np.prod(shape, dtype=np.int64))
+        high, low = (self.words(2 * count) >> np.uint64(DISCARDED_BITS)).astype(np.float64).reshape(2, count)
+        values = high * 2.0**-DOUBLE_BITS + low * 2.0 ** (-2 * DOUBLE_BITS)
+        # 1 - 2**-106 rounds to 1.0; the largest double below 1 takes its place.
+        return np.minimum(values, 1.0 - 2.0**-DOUBLE_BITS).reshape(shape)
+
+    def index(self, count: int) -> int:
+        """Return a uniform integer in 0, ..., count - 1, without modulo bias."""
+        raise NotImplementedError
+
+    def seed(self) -> int:
+        """Return a 128-bit integer to seed a sampler that draws its own numbers (MCMC)."""
+        high, low = (int(word) for word in self.words(2))
+        return (high << SEED_BITS // 2) | low
+
+
+class SystemBits(RandomBits):
+    """Bits of the operating system's generator, through `secrets`."""
+
+    simulation = False
+
+    def words(self, count: int) -> np.ndarray:
+        """Return `count` independent uniform 64-bit words."""
+        return np.frombuffer(secrets.token_bytes(WORD_BYTES * count), dtype=np.uint64)
+
+    def index(self, count: int) -> int:
+        """Return a uniform integer in 0, ..., count - 1."""
+        return secrets.randbelow(count)
+
+
+class SeededBits(RandomBits):
+    """Reproducible bits, for simulation: whoever knows the seed can undo the privacy of the draw."""
+
+    simulation = True
+
+    def __init__(self, random_seed: int):
+        self._generator = np.random.default_rng(random_seed)
+
+    def words(self, count: int) -> np.ndarray:
+        """Return `count` independent uniform 64-bit words."""
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+
+    def index(self, count: int) -> int:
+        """Return a uniform integer in 0, ..., count - 1."""
+        return int(self._generator.integers(count))
+
+
+def random_bits(random_seed: int | None, stacklevel: int = 3) -> RandomBits:
+    """Return the system's bits, or seeded ones with a warning.
+
+    Parameters
+    ----------
+    random_seed : int or None
+        None for a real release. An integer makes the draw reproducible, hence not private: for simulation only.
+    stacklevel : int
+        Frames between the user's call and this function, for the warning.
+
+    Returns
+    -------
+    RandomBits
+        The source of bits.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If a seed is given.
+    """
+    if random_seed is None:
+        return SystemBits()
+    if isinstance(random_seed, bool) or not isinstance(random_seed, int | np.integer) or random_seed < 0:
+        raise ValueError(
+            f"random_seed: expected None or a non-negative int, got {type(random_seed).__name__}; "
+            "leave it out for a release, pass an int for a simulation."
+        )
+    warnings.warn(
+        "random_seed makes this draw reproducible: anyone who knows the seed can undo its privacy. "
+        "It is recorded with simulation=True; leave random_seed out for a release.",
+        PrivacyLeakWarning,
+        stacklevel=stacklevel,
+    )
+    return SeededBits(int(random_seed))
