@@ -221,7 +221,10 @@ class ScipyFamily:
 
     def floors(self, d, *parameters):
         """Return the floors: a finite end of the support is a cell of its own."""
-        return tuple(np.where(np.isfinite(end), grid.FLOOR_KEY, grid.TAIL_FLOOR_KEY) for end in self._frozen(parameters).support())
+        return tuple(
+            np.where(np.isfinite(end), grid.FLOOR_KEY, grid.TAIL_FLOOR_KEY)
+            for end in self._frozen(parameters).support()
+        )
 
 
 def _truncated_normal(mu, sigma, lower, upper):
@@ -238,9 +241,7 @@ CLOSED_FORMS = {
     "exponential": ExponentialFamily(),
     "halfnormal": ScipyFamily("HalfNormal", ("loc", "sigma"), "halfnorm", lambda loc, sigma: ((), loc, sigma)),
     "halfcauchy": ScipyFamily("HalfCauchy", ("loc", "beta"), "halfcauchy", lambda loc, beta: ((), loc, beta)),
-    "lognormal": ScipyFamily(
-        "LogNormal", ("mu", "sigma"), "lognorm", lambda mu, sigma: ((sigma,), 0.0, np.exp(mu))
-    ),
+    "lognormal": ScipyFamily("LogNormal", ("mu", "sigma"), "lognorm", lambda mu, sigma: ((sigma,), 0.0, np.exp(mu))),
     "gamma": ScipyFamily("Gamma", ("alpha", "scale"), "gamma", lambda alpha, scale: ((alpha,), 0.0, scale)),
     "beta": ScipyFamily("Beta", ("alpha", "beta"), "beta", lambda alpha, beta: ((alpha, beta), 0.0, 1.0)),
     "t": ScipyFamily("StudentT", ("nu", "mu", "sigma"), "t", lambda nu, mu, sigma: ((nu,), mu, sigma)),

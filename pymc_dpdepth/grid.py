@@ -184,7 +184,7 @@ def tail_edges(keys, low_floor, high_floor):
 # 2**-40 = 9e-13 wide, and accuracy here is quality, not privacy: any map of one row to a key would do.
 
 CENTER = 5.0
-LARGEST_Z = 36.5  # Q(36.5) = 5.6e-292 is above 2**-980 = 9.8e-296, so no key falls below the floor
+LARGEST_Z = 36.5  # Q(36.5) = 5.5e-292 is above 2**-980 = 9.8e-296, so no key falls below the floor
 RATIO_DEGREE = 20
 LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts (Cody and Waite 1980): the first has 32 trailing zero bits, so its multiples up to 2**11 are exact.

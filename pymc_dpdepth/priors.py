@@ -232,7 +232,9 @@ def read_prior(location, d: int) -> ProductPrior:
         blocks.append(block)
         start = block.stop
     if start != d:
-        raise ValueError(f"location: expected {d} coordinates, one for each column, got {start}; set its shape or dims.")
+        raise ValueError(
+            f"location: expected {d} coordinates, one for each column, got {start}; set its shape or dims."
+        )
     return ProductPrior(tuple(blocks))
 
 
