@@ -49,12 +49,13 @@ class _Source:
     """Named columns that are converted one at a time.
 
     `convert` maps a position to float64 of shape (n,), or raises `table_columns.NotReal`; `labels` are what the caller
-    may use to select a column, beside its name.
+    may use to select a column, beside its name. `matrix` is the whole table where it is one array of real numbers.
     """
 
     names: list[str]
     labels: Sequence[Hashable]
     convert: Callable[[int], np.ndarray]
+    matrix: np.ndarray | None = None
 
 
 def read_table(data: Any, columns: Any = None) -> Table:
@@ -101,6 +102,11 @@ def read_table(data: Any, columns: Any = None) -> Table:
     """
     source = _source(data, columns)
     positions = _positions(source, columns)
+    names = tuple(source.names[position] for position in positions)
+    if source.matrix is not None:
+        kept = source.matrix if positions == list(range(len(source.names))) else source.matrix[:, positions]
+        with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, which `nonfinite` deals with
+            return Table(np.array(kept, dtype=np.float64, order="C"), names)
     converted, refused = [], {}
     for position in positions:
         try:
@@ -114,7 +120,7 @@ def read_table(data: Any, columns: Any = None) -> Table:
     rows = np.empty((len(converted[0]), len(converted)), dtype=np.float64)
     for j, column in enumerate(converted):
         rows[:, j] = column
-    return Table(rows, tuple(source.names[position] for position in positions))
+    return Table(rows, names)
 
 
 def apply_nonfinite(rows: np.ndarray, columns: Sequence[str], nonfinite: str, center: Any) -> np.ndarray:
@@ -172,7 +178,11 @@ def _source(data: Any, columns: Any) -> _Source:
     if pandas is not None and isinstance(data, pandas.Series):
         data = data.to_frame("x0" if data.name is None else data.name)
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return _labelled(list(data.columns), lambda j: table_columns.from_pandas(data.iloc[:, j]))
+        return _labelled(
+            list(data.columns),
+            lambda j: table_columns.from_pandas(data.iloc[:, j]),
+            data.to_numpy() if (data.dtypes == np.float64).all() else None,
+        )
     if polars is not None and isinstance(data, polars.Series):
         data = data.alias(data.name or "x0").to_frame()
     if polars is not None and isinstance(data, polars.LazyFrame):
@@ -191,8 +201,8 @@ def _source(data: Any, columns: Any) -> _Source:
     )
 
 
-def _labelled(labels: Sequence[Hashable], convert: Callable[[int], np.ndarray]) -> _Source:
-    return _Source([str(label) for label in labels], labels, convert)
+def _labelled(labels: Sequence[Hashable], convert: Any, matrix: np.ndarray | None = None) -> _Source:
+    return _Source([str(label) for label in labels], labels, convert, matrix)
 
 
 def _file(path: Path, columns: Any) -> _Source:
@@ -238,11 +248,17 @@ def _array(data: Any) -> _Source:
         )
 
     def convert(j: int) -> np.ndarray:
-        column = table_columns.from_array(np.ma.getdata(values[:, j]))
-        return np.where(np.ma.getmaskarray(values[:, j]), np.nan, column) if masked else column
+        column = np.ma.getdata(values[:, j])
+        if not masked:
+            return table_columns.from_array(column)
+        hidden = np.ma.getmaskarray(values[:, j])
+        if column.dtype.kind == "O":  # what a mask hides need not be a number
+            return table_columns.from_array(np.where(hidden, None, column))
+        return np.where(hidden, np.nan, table_columns.from_array(column))
 
     width = range(values.shape[1])
-    return _Source([f"x{j}" for j in width], width, convert)
+    matrix = None if masked or values.dtype.kind not in table_columns.REAL_KINDS else values
+    return _Source([f"x{j}" for j in width], width, convert, matrix)
 
 
 def _positions(source: _Source, columns: Any) -> list[int]:
