@@ -1,1 +1,46 @@
-"""Differentially private multivariate medians as PyMC models, with exact draws."""
+"""Differentially private multivariate medians as PyMC models, with exact draws.
+
+The public names load on first use, so that importing the package costs next to nothing beside PyMC.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "private_median": "median",
+    "exponential_mechanism": "mechanism",
+    "sample_exact": "from_model",
+    "release": "from_model",
+    "Release": "record",
+    "Directions": "depths",
+    "Halfspace": "depths",
+    "IntegratedDual": "depths",
+    "IntegratedRankWeighted": "depths",
+    "Projection": "depths",
+    "CustomObjective": "depths",
+    "plot_release": "plots",
+    "NoExactSamplerError": "samplers.exact",
+    "ApproximateSamplingWarning": "errors",
+    "BudgetExceededError": "errors",
+    "ImproperMechanismError": "errors",
+    "InexactReleaseError": "errors",
+    "NotDifferentiableError": "errors",
+    "PrivacyLeakWarning": "errors",
+    "UnboundedSensitivityError": "errors",
+}
+
+__all__ = sorted(_HOMES)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return [*__all__, "__version__"]

@@ -1,16 +1,16 @@
 """Tail maps of univariate prior families: from a value to its tail probability, and back.
 
 A family works in both tails, because the upper one loses all its digits when it is computed as 1 - cdf. The common
-families are computed by NumPy and SciPy and need no compilation; any other PyMC distribution with `logcdf` and `icdf` is compiled
-once per family, its parameters being inputs of the compiled function, and reaches upper tails down to 2**-52 (8 standard
-deviations of a normal).
+families are computed by NumPy and SciPy and need no compilation; any other PyMC distribution with `logcdf` and `icdf`
+is compiled once per family, its parameters being inputs of the compiled function, and reaches upper tails down to
+2**-52 (8 standard deviations of a normal).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -288,7 +288,7 @@ class CompiledFamily:
         return np.where(np.isfinite(lowest), grid.FLOOR_KEY, grid.TAIL_FLOOR_KEY), grid.FLOOR_KEY
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled_random_variable(op, parameter_count: int) -> CompiledFamily:
     """Compile a RandomVariable Op once: two variables of one family share it whatever their parameters are.
 
@@ -327,8 +327,8 @@ def compiled_family(variable, parameters: tuple[np.ndarray, ...]) -> tuple[Famil
     variable : TensorVariable
         A random variable whose distribution has `logcdf` and `icdf`.
     parameters : tuple of ndarray
-        Values of its parameters. Infinite ones (an open end of a truncation) choose formulas at compile time, so they are
-        compiled in.
+        Values of its parameters. Infinite ones (an open end of a truncation) choose formulas at compile time, so they
+        are compiled in.
 
     Returns
     -------

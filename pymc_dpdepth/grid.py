@@ -1,10 +1,10 @@
 r"""The dyadic grid of u-space on which every exact draw lives.
 
-A coordinate of the location is theta = icdf(u) under its prior, u uniform. The tail probability v = min(u, 1 - u) is cut
-into the cells [m, m + 1) * 2**(e - 40), 2**40 <= m < 2**41, so cells grow finer towards both ends with a constant
+A coordinate of the location is theta = icdf(u) under its prior, u uniform. The tail probability v = min(u, 1 - u) is
+cut into the cells [m, m + 1) * 2**(e - 40), 2**40 <= m < 2**41, so cells grow finer towards both ends with a constant
 relative width, like doubles with 40 bits after the leading one. Cells are numbered from left to right by an integer
-*key*: on the lower side the leading bits of the double v, on the upper side the mirror image. The cells end at v = 2**-980 (36.7 standard
-deviations of a normal): rows beyond that share the outermost cell.
+*key*: on the lower side the leading bits of the double v, on the upper side the mirror image. The cells end at v =
+2**-980 (36.7 standard deviations of a normal): rows beyond that share the outermost cell.
 
 Three facts carry the privacy proofs and do not depend on any approximation:
 
@@ -48,8 +48,8 @@ LAST_KEY = 2 * FIRST_UPPER_KEY - 1
 UNBOUNDED_TAIL, FINITE_END = 980, CELL_BITS + 2
 #: Floor of a tail without end: 2**-980.
 TAIL_FLOOR_KEY = (EXPONENT_BIAS - UNBOUNDED_TAIL) << CELL_BITS
-#: Floor where the support ends at a finite point: 2**-42. The outermost cell then contains the end point, so an atom there
-#: (many zeros under a prior on [0, b]) has a prior mass of about 2**-42, like any other.
+#: Floor where the support ends at a finite point: 2**-42. The outermost cell then contains the end point, so an atom
+#: there (many zeros under a prior on [0, b]) has a prior mass of about 2**-42, like any other.
 FLOOR_KEY = (EXPONENT_BIAS - FINITE_END) << CELL_BITS
 
 
@@ -64,8 +64,8 @@ def mass(first, last, low_floor, high_floor):
     """Prior mass of the cells first, ..., last (inclusive), first <= last.
 
     With tails a at the left end and b at the right end of the run: b - a on the lower side, a - b on the upper side,
-    (1/2 - a) + (1/2 - b) across the median. The tails are exact, so the mass is right to one rounding on one side and to
-    three across. Written without branches, so that loops over it become vector instructions.
+    (1/2 - a) + (1/2 - b) across the median. The tails are exact, so the mass is right to one rounding on one side and
+    to three across. Written without branches, so that loops over it become vector instructions.
     """
     left_is_low, right_is_low = first < FIRST_UPPER_KEY, last < FIRST_UPPER_KEY
     left = lower_edge(first if left_is_low else LAST_KEY - first + 1, low_floor if left_is_low else high_floor)
@@ -177,11 +177,11 @@ def tail_edges(keys, low_floor, high_floor):
     return upper, near, far
 
 
-# --- The normal family: n * d tails in a release, so this map is worth a vectorised kernel -------------------------------
+# The normal family: n * d tails in a release, so this map is worth a vectorised kernel.
 #
-# Q(z) = exp(-z^2/2) R(z), z >= 0, with R(z) = erfcx(z / sqrt 2) / 2. In t = (z - 5) / (z + 5) the function R is smooth on
-# [-1, 1); its Chebyshev interpolant of degree 20 is right to 1e-13 for z <= 36.5, which the tests check. The cells are
-# 2**-40 = 9e-13 wide, and accuracy here is quality, not privacy: any map of one row to a key would do.
+# Q(z) = exp(-z^2/2) R(z), z >= 0, with R(z) = erfcx(z / sqrt 2) / 2. In t = (z - 5) / (z + 5) the function R is smooth
+# on [-1, 1); its Chebyshev interpolant of degree 20 is right to 1e-13 for z <= 36.5, which the tests check. The cells
+# are 2**-40 = 9e-13 wide, and accuracy here is quality, not privacy: any map of one row to a key would do.
 
 CENTER = 5.0
 LARGEST_Z = 36.5  # Q(36.5) = 5.5e-292 is above 2**-980 = 9.8e-296, so no key falls below the floor

@@ -70,7 +70,7 @@ class Mechanism:
 
     @property
     def beta(self) -> float:
-        """epsilon / (2 * sensitivity); 0 without rows, when the draw comes from the prior."""
+        """The factor epsilon / (2 * sensitivity); 0 without rows, when the draw comes from the prior."""
         return self.epsilon / (2.0 * self.sensitivity) if self.n else 0.0
 
     @property
@@ -129,12 +129,13 @@ def set_up(
         depth = depth.with_directions(directions)
     if not depth.bounded_sensitivity:
         raise UnboundedSensitivityError(
-            f"The depth {depth.name!r} has sensitivity 1 whatever the number of rows, so the exponential mechanism would draw "
+            f"The depth {depth.name!r} has sensitivity 1 whatever the number of rows, so the exponential mechanism "
+            f"would draw "
             "from the prior. It needs propose-test-release (propose_test_release, not in this version); use halfspace, "
             "integrated_rank_weighted or integrated_dual here."
         )
     _check_location(location)
-    table = read_table(X, columns)
+    table = X if isinstance(X, Table) else read_table(X, columns)
     n, d = table.rows.shape
     depth = depth.resolve(d)
     try:
@@ -165,14 +166,14 @@ def exponential_mechanism(
     standardize: Any = "prior",
     model: Any = None,
 ) -> Any:
-    r"""Add an exponential mechanism to a model: a Potential beta * depth(location; X), beta = epsilon / (2 * sensitivity).
+    r"""Add an exponential mechanism to a model, as a Potential beta * depth(location; X).
 
-    Together with the location's prior it defines the density
+    With beta = epsilon / (2 * sensitivity) and the location's prior it defines the density
 
         p(theta) ∝ exp(beta * D(theta; X)) * prior(theta).
 
-    The model is an ordinary PyMC model from here on. Everything that is sampled from it stays with the curator; what may leave
-    is one draw, as a `Release`.
+    The model is an ordinary PyMC model from here on. Everything that is sampled from it stays with the curator; what
+    may leave is one draw, as a `Release`.
 
     Parameters
     ----------
@@ -195,9 +196,9 @@ def exponential_mechanism(
     max_rows_per_unit : int
         Largest number of rows that one person may have; the cost of a draw is this times epsilon.
     standardize : {"prior", None} or tuple of array_like
-        Rows and location are standardised by the prior's median and interquartile range before directions or smoothing apply
-        ("prior"), by a public (center, scale), or not at all (None). It does not change the sensitivity. A step depth along
-        axes is not standardised, since that would change nothing.
+        Rows and location are standardised by the prior's median and interquartile range before directions or smoothing
+        apply ("prior"), by a public (center, scale), or not at all (None). It does not change the sensitivity. A step
+        depth along axes is not standardised, since that would change nothing.
     model : pm.Model, optional
         The model on the context stack by default.
 
@@ -295,8 +296,8 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
     Raises
     ------
     ValueError
-        If the model has no mechanism, or if it has observed variables or Potentials of unknown origin: what they bring in is
-        not accounted for in epsilon.
+        If the model has no mechanism, or if it has observed variables or Potentials of unknown origin: what they bring
+        in is not accounted for in epsilon.
     """
     from pytensor.graph.traversal import ancestors
 
@@ -311,7 +312,8 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
             continue
         if any(v.owner is not None and isinstance(v.owner.op, ObjectiveOp) for v in ancestors([variable])):
             raise ValueError(
-                f"The Potential {variable.name!r} uses the objective of a mechanism again, so the density is not the one "
+                f"The Potential {variable.name!r} uses the objective of a mechanism again, so the density is not the "
+                f"one "
                 "that epsilon was computed for. Add each mechanism once, through exponential_mechanism."
             )
         foreign.append(variable.name)
@@ -328,7 +330,8 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
     unlisted = sorted(set(foreign) - set(public))
     if unlisted:
         raise ValueError(
-            f"The model has observed variables or Potentials besides the mechanisms {names}: {unlisted}. If they hold private "
+            f"The model has observed variables or Potentials besides the mechanisms {names}: {unlisted}. If they hold "
+            f"private "
             f"data, epsilon does not cover them: remove them. If they are public, pass public={unlisted}."
         )
     return found
@@ -373,14 +376,16 @@ def _check_location(location) -> None:
 
     if not isinstance(location, TensorVariable):
         raise TypeError(
-            f"location: expected a PyMC random variable, got {type(location).__name__}; define it in the model first, for "
+            f"location: expected a PyMC random variable, got {type(location).__name__}; define it in the model first, "
+            f"for "
             "example pm.Normal('location', 0, 10, shape=d)."
         )
     if location.ndim > 1:
         raise ValueError(f"location: expected one axis, over the coordinates, got {location.ndim}.")
     if is_flat(location):
         raise ImproperMechanismError(
-            "location: a flat prior (pm.Flat, pm.HalfFlat) with a bounded depth does not make a probability density. Give it "
+            "location: a flat prior (pm.Flat, pm.HalfFlat) with a bounded depth does not make a probability density. "
+            "Give it "
             "a proper prior chosen without the data, such as pm.Normal or pm.Uniform on a public range."
         )
 
@@ -437,7 +442,8 @@ def _warn_if_prior_reads_data(location, prior, table: Table) -> None:
     for variable in ancestors([location]):
         if isinstance(variable, SharedVariable) and isinstance(variable.type, TensorType) and variable.ndim > 0:
             warnings.warn(
-                f"The prior of the location depends on the shared variable {variable.name or '(unnamed)'}. A prior must be "
+                f"The prior of the location depends on the shared variable {variable.name or '(unnamed)'}. A prior "
+                f"must be "
                 "chosen without the private rows; if that variable holds public numbers, pass them as constants.",
                 PrivacyLeakWarning,
                 stacklevel=4,
@@ -456,7 +462,8 @@ def _warn_if_prior_reads_data(location, prior, table: Table) -> None:
             if same.any():
                 columns = [table.columns[block.start + int(i)] for i in np.flatnonzero(same)]
                 warnings.warn(
-                    f"A parameter of the prior equals the {word} of the rows in column {columns}. A prior that is read off "
+                    f"A parameter of the prior equals the {word} of the rows in column {columns}. A prior that is "
+                    f"read off "
                     "the private rows breaks the guarantee; choose it from public knowledge.",
                     PrivacyLeakWarning,
                     stacklevel=4,

@@ -1,9 +1,9 @@
 """The PyTensor Ops that carry a scaled objective, beta * D(theta; X), into a model's graph.
 
-The rows and what the kernel needs of them are *inputs* of the Op (shared variables), so two models with different data never
-share a compiled constant, and nothing of the rows reaches PyTensor's compile cache on disk. What the release path must know
-(depth, epsilon, n, ...) is the Op's `settings`: it stays in the graph when a model is cloned or intervened on, where a Python
-attribute of the model would be lost.
+The rows and what the kernel needs of them are *inputs* of the Op (shared variables), so two models with different data
+never share a compiled constant, and nothing of the rows reaches PyTensor's compile cache on disk. What the release path
+must know (depth, epsilon, n, ...) is the Op's `settings`: it stays in the graph when a model is cloned or intervened
+on, where a Python attribute of the model would be lost.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DepthOp(ObjectiveOp):
         outputs = [dscalar(), dvector()] if self.depth.differentiable else [dscalar()]
         return Apply(self, [theta, rows, beta, center, scale, *prepared], outputs)
 
-    def infer_shape(self, fgraph, node, input_shapes):
+    def infer_shape(self, node, input_shapes):
         """Return () and the shape of theta."""
         return [(), input_shapes[THETA]][: len(node.outputs)]
 
@@ -92,13 +92,16 @@ class DepthOp(ObjectiveOp):
         """Return the cotangent of theta, the second output times that of the value."""
         if not self.depth.differentiable:
             raise NotDifferentiableError(
-                f"The depth {self.depth.name!r} is a step function of the location and has no gradient, so NUTS and HMC cannot "
-                "sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, dpd.release), or a smooth "
+                f"The depth {self.depth.name!r} is a step function of the location and has no gradient, so NUTS and "
+                f"HMC cannot "
+                "sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, dpd.release), or a "
+                "smooth "
                 "depth such as IntegratedDual(smoothing=10)."
             )
         if not isinstance(cotangents[1].type, DisconnectedType):
             raise NotDifferentiableError(
-                f"The depth {self.depth.name!r} has a first derivative alone; a second one was asked for. Use a sampler that "
+                f"The depth {self.depth.name!r} has a first derivative alone; a second one was asked for. Use a "
+                f"sampler that "
                 "needs no more than the gradient."
             )
         return [cotangents[0] * outputs[1], *(DisconnectedType()() for _ in inputs[1:])]
@@ -114,7 +117,7 @@ class ExpressionOp(ObjectiveOp):
         """Build the application; one scalar."""
         return Apply(self, [theta, rows, expression], [dscalar()])
 
-    def infer_shape(self, fgraph, node, input_shapes):
+    def infer_shape(self, node, input_shapes):
         """Return ()."""
         return [()]
 

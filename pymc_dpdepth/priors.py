@@ -12,8 +12,8 @@ from pymc_dpdepth.families import Family, NormalFamily, closed_form, compiled_fa
 __all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "read_prior"]
 
 QUARTILE = 0.25
-# An atom may be mapped into the cell beside its own when cdf and icdf differ in their last digits (by at most 1e-13 of the
-# 9e-13 of a cell, see grid.py), so the number that stands for a cell may lie this share of a cell outside it.
+# An atom may be mapped into the cell beside its own when cdf and icdf differ in their last digits (by at most 1e-13 of
+# the 9e-13 of a cell, see grid.py), so the number that stands for a cell may lie this share of a cell outside it.
 MARGIN = 0.25
 LONGEST_DECIMAL = 17  # significant digits that tell any two doubles apart
 FLAT_NAMES = {"flat", "half_flat"}
@@ -227,7 +227,7 @@ def read_prior(location, d: int) -> ProductPrior:
         If the location does not have d coordinates.
     """
     blocks, start = [], 0
-    for variable in _components(location):
+    for variable in components(location):
         block = _read_block(variable, start, 1 if variable.ndim == 0 else _width(variable, location, d))
         blocks.append(block)
         start = block.stop
@@ -238,7 +238,7 @@ def read_prior(location, d: int) -> ProductPrior:
     return ProductPrior(tuple(blocks))
 
 
-def _components(location) -> Iterator:
+def components(location) -> Iterator:
     """Yield the random variables whose values make up a location, in order."""
     from pytensor.tensor.basic import Join, MakeVector
     from pytensor.tensor.elemwise import DimShuffle
@@ -247,14 +247,14 @@ def _components(location) -> Iterator:
     op = node.op if node is not None else None
     if isinstance(op, MakeVector):
         for part in node.inputs:
-            yield from _components(part)
+            yield from components(part)
     elif isinstance(op, Join):
         for part in node.inputs:
-            yield from _components(part)
+            yield from components(part)
     elif isinstance(op, DimShuffle) and location.ndim == 1 and node.inputs[0].ndim == 0:
-        yield from _components(node.inputs[0])
+        yield from components(node.inputs[0])
     elif type(op).__name__ == "ViewOp":  # pm.Deterministic
-        yield from _components(node.inputs[0])
+        yield from components(node.inputs[0])
     else:
         yield location
 

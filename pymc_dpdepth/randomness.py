@@ -1,8 +1,8 @@
 """Random bits for releases and, apart from them, for simulations.
 
 A release must not be reproducible by anyone, so its bits come from the operating system through `secrets` and enter
-the numba kernels as arrays; a numba or NumPy generator seeded with 32 or 64 bits could be searched. Seeded bits exist for
-simulation alone, and everything made with them carries `simulation=True`.
+the numba kernels as arrays; a numba or NumPy generator seeded with 32 or 64 bits could be searched. Seeded bits exist
+for simulation alone, and everything made with them carries `simulation=True`.
 """
 
 from __future__ import annotations

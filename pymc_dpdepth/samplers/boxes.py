@@ -1,15 +1,17 @@
 r"""Exact draws for halfspace depth over orthonormal directions, in any dimension.
 
-The level sets {D >= l/n} are boxes: along direction j, B_l = [x_(l), x_(n+1-l)] in the order of the rows. They are nested, and
-with V_l the prior mass of B_l (V_0 = 1) the density exp(epsilon/2 * n D) * prior is a mixture of priors restricted to boxes,
+The level sets {D >= l/n} are boxes: along direction j, B_l = [x_(l), x_(n+1-l)] in the order of the rows. They are
+nested, and with V_l the prior mass of B_l (V_0 = 1) the density exp(epsilon/2 * n D) * prior is a mixture of priors
+restricted to boxes,
 
     exp(epsilon k / 2) = 1 + sum_{l=1}^{k} (exp(epsilon l / 2) - exp(epsilon (l-1) / 2)),
 
-so level l is drawn with weight V_l (exp(epsilon l/2) - exp(epsilon (l-1)/2)), level 0 with weight 1, and then the point from the
-prior inside the box: no rejection, no cancellation.
+so level l is drawn with weight V_l (exp(epsilon l/2) - exp(epsilon (l-1)/2)), level 0 with weight 1, and then the point
+from the prior inside the box: no rejection, no cancellation.
 
-Levels above n/2 are non-empty only through ties. Where they are, every box is the one cell c of the coordinatewise median, up to
-the level L = min_j L_j that the ties allow, so their weights add up to V_c (exp(epsilon L/2) - exp(epsilon h/2)), h = ceil(n/2).
+Levels above n/2 are non-empty only through ties. Where they are, every box is the one cell c of the coordinatewise
+median, up to the level L = min_j L_j that the ties allow, so their weights add up to V_c (exp(epsilon L/2) -
+exp(epsilon h/2)), h = ceil(n/2).
 
 References
 ----------
@@ -43,8 +45,8 @@ LONGEST_PRODUCT = 1000
 def box_log_masses(keys, floors):
     """Return log V_l for l = 1, ..., ceil(n/2).
 
-    The product over directions is kept as significand and exponent, so a box of d = 1000 directions does not underflow and
-    only one logarithm per level is needed.
+    The product over directions is kept as significand and exponent, so a box of d = 1000 directions does not underflow
+    and only one logarithm per level is needed.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def tied_level(keys: np.ndarray) -> int:
 
 
 def level_log_weights(keys: np.ndarray, floors: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return the log weights of levels 0, 1, ..., ceil(n/2), and, where ties reach above, of all higher levels together.
+    """Return the log weights of levels 0, ..., ceil(n/2), and of all higher levels together where ties reach there.
 
     Parameters
     ----------

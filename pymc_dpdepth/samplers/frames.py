@@ -3,10 +3,11 @@
 Segments, boxes and products work one direction at a time, so they need such a frame. There are two:
 
 - directions along axes, with any product prior;
-- orthonormal directions, with independent normal priors: standardised by median and interquartile range they are isotropic, so
-  every rotation of them is a product of the same normals.
+- orthonormal directions, with independent normal priors: standardised by median and interquartile range they are
+  isotropic, so every rotation of them is a product of the same normals.
 
-Directions that leave part of the space free (fewer than d) are completed; the free coordinates are drawn from the prior.
+Directions that leave part of the space free (fewer than d) are completed; the free coordinates are drawn from the
+prior.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class AxisFrame:
 class RotatedFrame:
     """Orthonormal directions under independent normal priors.
 
-    With z = (theta - median) / IQR, standard normal up to one factor, y = Q z has independent coordinates of the same law.
+    With z = (theta - median) / IQR, standard normal up to one factor, y = Q z has independent coordinates of the same
+    law.
 
     Attributes
     ----------
@@ -100,7 +102,8 @@ class RotatedFrame:
         upper, near, far = tail_edges(keys, floors[:, 0], floors[:, 1])
         z = NormalFamily.standard_inverse(0.5 * (near + far)) * self._standard_deviation()
         center, scale = self.prior.center_and_scale()
-        # A fixed order of additions: the location is a function of the cells alone, whatever other draws are made with it.
+        # A fixed order of additions: the location is a function of the cells alone, whatever other draws are made with
+        # it.
         rotated = np.zeros(keys.shape)
         for y, direction in zip(np.where(upper, z, -z).T, self.rotation, strict=True):
             rotated += y[:, None] * direction
@@ -135,7 +138,8 @@ def find_frame(settings: Mechanism, prior: ProductPrior) -> AxisFrame | RotatedF
         raise NoFrameError("the directions are not orthonormal")
     if not prior.is_normal:
         raise NoFrameError(
-            "orthonormal directions off the axes need independent normal priors, which stay a product when they are rotated"
+            "orthonormal directions off the axes need independent normal priors, which stay a product when they are "
+            "rotated"
         )
     if not _standardized_by(settings, prior):
         raise NoFrameError(

@@ -5,11 +5,11 @@ falls into m + 1 gaps and m atoms, on each of which the density is the prior tim
 
     P(segment) ∝ mass(segment) * exp(unit * count(le, ge)).
 
-A segment is drawn with these weights, then a cell in it by prior mass. The work depends on n alone: gap i and atom i are
-visited for every row i, and carry the weight 0 where a tie leaves them empty.
+A segment is drawn with these weights, then a cell in it by prior mass. The work depends on n alone: gap i and atom i
+are visited for every row i, and carry the weight 0 where a tie leaves them empty.
 
-The same law serves a mean over orthonormal directions in a frame in which the prior is a product (`products`): the density
-factorises, exp(beta * mean_u D_u) = prod_u exp(beta/M * D_u), so each direction is an independent segment draw.
+The same law serves a mean over orthonormal directions in a frame in which the prior is a product (`products`): the
+density factorises, exp(beta * mean_u D_u) = prod_u exp(beta/M * D_u), so each direction is an independent segment draw.
 
 References
 ----------

@@ -1,0 +1,30 @@
+"""Charging a budget before a draw."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = ["BudgetLedger", "charge", "check_ledger"]
+
+
+@runtime_checkable
+class BudgetLedger(Protocol):
+    """Whatever keeps a privacy budget: its `charge` raises when the budget does not suffice."""
+
+    def charge(self, *, epsilon: float, delta: float, label: str) -> Any:
+        """Record a cost, durably, before the draw that it pays for; raise `BudgetExceededError` to refuse it."""
+
+
+def check_ledger(ledger: Any) -> None:
+    """Refuse an object that cannot be charged, before anything is computed."""
+    if ledger is not None and not isinstance(ledger, BudgetLedger):
+        raise TypeError(
+            f"ledger: expected None or an object with a method charge(*, epsilon, delta, label), got "
+            f"{type(ledger).__name__}."
+        )
+
+
+def charge(ledger: BudgetLedger | None, *, epsilon: float, delta: float, label: str) -> None:
+    """Charge a ledger, if there is one. A crash after this line wastes budget; it never creates any."""
+    if ledger is not None:
+        ledger.charge(epsilon=epsilon, delta=delta, label=label)

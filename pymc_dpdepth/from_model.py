@@ -1,0 +1,428 @@
+"""From a PyMC model with exponential mechanisms to exact draws, which stay with the curator, and to a Release."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
+from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError
+from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
+from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
+from pymc_dpdepth.randomness import RandomBits, random_bits
+from pymc_dpdepth.record import Release
+from pymc_dpdepth.samplers.exact import EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, draw_prior, plan_exact
+from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
+
+__all__ = ["SAMPLERS", "release", "require_consent", "sample_exact"]
+
+SAMPLERS = ("auto", *EXACT_SAMPLERS, *MARKOV_SAMPLERS)
+DELTA = 0.0  # the exponential mechanism is pure
+
+
+@dataclass(frozen=True, eq=False)
+class ExactModel:
+    """Exact draws of all free variables of a model.
+
+    Attributes
+    ----------
+    plans : list of (ModelMechanism, ProductPrior, ExactPlan)
+    others : dict of str to ProductPrior
+        Free variables that no mechanism has as its location: they come from their prior.
+    """
+
+    plans: list[tuple[ModelMechanism, ProductPrior, ExactPlan]]
+    others: dict[str, ProductPrior]
+
+    def draw(self, bits: RandomBits, draws: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return the locations of the mechanisms (draws, d) and the values of the free variables, by name."""
+        locations, values = {}, {}
+        for mechanism, prior, plan in self.plans:
+            theta = plan.draw(mechanism.rows, bits, draws)
+            locations[mechanism.settings.name] = theta
+            for block in prior.blocks:
+                part = theta[:, block.columns]
+                values[block.name] = part[:, 0] if block.scalar else part
+        for name, prior in self.others.items():
+            part = draw_prior(prior, bits, draws)
+            values[name] = part[:, 0] if prior.blocks[0].scalar else part
+        return locations, values
+
+
+def sample_exact(
+    draws: int = 1000,
+    *,
+    chains: int = 1,
+    model: Any = None,
+    sampler: str = "auto",
+    public: Sequence[str] = (),
+    random_seed: int | None = None,
+) -> Any:
+    """Draw independently from a model of exponential mechanisms, without MCMC.
+
+    The draws are for the curator: to look at the mechanism's law, or to check an MCMC sampler. k draws that leave would
+    cost k * epsilon; use `release` for the one that does.
+
+    Parameters
+    ----------
+    draws : int
+        Draws of each chain.
+    chains : int
+        The draws are independent; chains only give the shape that ArviZ expects.
+    model : pm.Model, optional
+        The model on the context stack by default.
+    sampler : {"auto", "segments", "boxes", "products"}
+        "auto" takes the one that fits; another word insists on it.
+    public : sequence of str
+        Names of observed variables and other Potentials without private data. Exact draws are not available with any.
+    random_seed : int, optional
+        For simulation; warns.
+
+    Returns
+    -------
+    DataTree
+        Group "posterior" with all free variables and Deterministics, dimensions (chain, draw, ...).
+
+    Raises
+    ------
+    NoExactSamplerError
+        A ValueError that says why there is no exact sampler for this model.
+
+    Notes
+    -----
+    Exact in real arithmetic, on the grid of u-space, and run in doubles (guarantee "float64"). Each draw is epsilon-DP
+    for neighbours that differ in one replaced row.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dpdepth as dpd
+    >>> with pm.Model() as model:
+    ...     location = pm.Normal("location", 0, 10, shape=2)
+    ...     _ = dpd.exponential_mechanism("median", location, np.arange(20.0).reshape(10, 2), epsilon=1.0)
+    ...     idata = dpd.sample_exact(draws=50)
+    >>> idata.posterior["location"].shape
+    (1, 50, 2)
+    """
+    import pymc as pm
+
+    draws, chains = positive_integer(draws, "draws"), positive_integer(chains, "chains")
+    if sampler not in ("auto", *EXACT_SAMPLERS):
+        raise ValueError(f"sampler: expected one of {('auto', *EXACT_SAMPLERS)}, got {sampler!r}.")
+    model = pm.modelcontext(model)
+    mechanisms = read_mechanisms(model, public)
+    exact = _exact_model(model, mechanisms, sampler)
+    bits = random_bits(random_seed)
+    _, values = exact.draw(bits, chains * draws)
+    posterior = {name: value.reshape(chains, draws, *value.shape[1:]) for name, value in values.items()}
+    return _to_datatree(model, posterior, bits.simulation)
+
+
+def release(
+    source: Any,
+    model: Any = None,
+    *,
+    sampler: str = "auto",
+    accept_asymptotic: bool = False,
+    ledger: BudgetLedger | None = None,
+    public: Sequence[str] = (),
+    random_seed: int | None = None,
+    progressbar: bool = True,
+) -> Release:
+    """Make a Release: one draw that may leave the curator, and the record of its cost.
+
+    Parameters
+    ----------
+    source : pm.Model or DataTree
+        A model with exponential mechanisms, of which one exact draw is taken; or a trace of such a model, of which one
+        draw is picked at random.
+    model : pm.Model, optional
+        The model of a trace.
+    sampler : str
+        "auto" takes the exact sampler ("segments", "boxes" or "products") where there is one, and otherwise, if
+        `accept_asymptotic` allows it, "nuts" for a smooth depth or "smc" for a step depth. "slice" is available too.
+    accept_asymptotic : bool
+        Allow a draw of a Markov chain, whose epsilon is nominal.
+    ledger : BudgetLedger, optional
+        Charged before the draw.
+    public : sequence of str
+        Names of observed variables and other Potentials of the model that hold no private data.
+    random_seed : int, optional
+        For simulation; warns.
+    progressbar : bool
+        For Markov chains.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    InexactReleaseError
+        If the draw would come from a Markov chain and `accept_asymptotic` is False. Nothing is charged.
+    ValueError, TypeError
+        If the model or an argument is not usable. Nothing is charged.
+
+    Warns
+    -----
+    ApproximateSamplingWarning
+        If the draw comes from a Markov chain.
+
+    Notes
+    -----
+    Costs the sum of the mechanisms' epsilon, times the rows that one person may have; delta is 0. Neighbours differ in
+    one replaced row. Asking again draws again and costs again.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dpdepth as dpd
+    >>> with pm.Model(coords={"coordinate": ["a", "b"]}) as model:
+    ...     location = pm.Normal("location", 0, 10, dims="coordinate")
+    ...     _ = dpd.exponential_mechanism("median", location, np.arange(20.0).reshape(10, 2), epsilon=1.0)
+    >>> dpd.release(model).value.sizes["coordinate"]
+    2
+    """
+    import pymc as pm
+
+    check_ledger(ledger)
+    if sampler not in SAMPLERS:
+        raise ValueError(f"sampler: expected one of {SAMPLERS}, got {sampler!r}.")
+    if not isinstance(source, pm.Model):
+        if sampler != "auto":
+            raise ValueError("sampler: a trace has been sampled already; leave sampler out, or pass the model alone.")
+        return _release_trace(source, model, accept_asymptotic, ledger, public, random_seed)
+    if model is not None and model is not source:
+        raise ValueError("model: pass either dpd.release(model) or dpd.release(idata, model=model).")
+    mechanisms = read_mechanisms(source, public)
+    exact = None
+    if sampler not in MARKOV_SAMPLERS:
+        try:
+            exact = _exact_model(source, mechanisms, sampler)
+        except NoExactSamplerError as reason:
+            if sampler != "auto":
+                raise
+            require_consent(accept_asymptotic, str(reason))
+    else:
+        require_consent(accept_asymptotic, f"sampler={sampler!r} is a Markov chain")
+    return _release_model(source, mechanisms, exact, sampler, ledger, random_seed, progressbar)
+
+
+def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progressbar) -> Release:
+    """Charge, draw and record."""
+    bits = random_bits(random_seed, stacklevel=4)
+    if exact is not None:
+        _charge(ledger, mechanisms)
+        locations, values = exact.draw(bits, 1)
+        samplers = sorted({plan.sampler for _, _, plan in exact.plans})
+        first = {name: value[0] for name, value in locations.items()}
+        parameters = {name: value[0] for name, value in values.items()}
+        return _build(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
+    chosen = choose_markov(mechanisms, sampler)
+    _check_gradients(model, chosen)
+    _charge(ledger, mechanisms)
+    _warn_asymptotic()
+    idata = sample_markov(model, chosen, bits, progressbar)
+    parameters = _pick(idata, model, bits)
+    return _build(
+        model,
+        mechanisms,
+        _locations_at(model, mechanisms, parameters),
+        parameters,
+        chosen,
+        "asymptotic",
+        bits.simulation,
+    )
+
+
+def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed) -> Release:
+    """Release one draw of a trace."""
+    import pymc as pm
+
+    if not isinstance(model, pm.Model):
+        raise TypeError("model: a trace holds no epsilon; pass its model too, dpd.release(idata, model=model, ...).")
+    mechanisms = read_mechanisms(model, public)
+    _check_trace(idata, model)
+    require_consent(accept_asymptotic, "the draw would come from a trace, and dpd.release(model) is what draws exactly")
+    bits = random_bits(random_seed, stacklevel=4)
+    _charge(ledger, mechanisms)
+    _warn_asymptotic()
+    parameters = _pick(idata, model, bits)
+    simulation = True if bits.simulation else "unknown"
+    locations = _locations_at(model, mechanisms, parameters)
+    return _build(model, mechanisms, locations, parameters, "trace", "asymptotic", simulation)
+
+
+def _exact_model(model, mechanisms: list[ModelMechanism], sampler: str) -> ExactModel:
+    """Return the exact sampler of a whole model, or say why there is none."""
+    names = {mechanism.settings.name for mechanism in mechanisms}
+    foreign = [v.name for v in (*model.observed_RVs, *model.potentials) if v.name not in names]
+    if foreign:
+        raise NoExactSamplerError(f"{foreign} change the prior of the location, and exact draws need the prior itself")
+    plans, taken = [], set()
+    for mechanism in mechanisms:
+        try:
+            prior = read_prior(mechanism.location, mechanism.settings.d)
+        except NotAProductPriorError as reason:
+            prior = reason
+        plan = plan_exact(mechanism.settings, prior, sampler)
+        for block in prior.blocks:
+            if block.variable not in model.free_RVs:
+                raise NoExactSamplerError("the location is not a free variable of the model")
+            if block.name in taken:
+                raise NoExactSamplerError(f"two mechanisms share the variable {block.name!r}")
+            taken.add(block.name)
+        plans.append((mechanism, prior, plan))
+    others = {}
+    for variable in model.free_RVs:
+        if variable.name not in taken:
+            others[variable.name] = _other_prior(variable, model)
+    return ExactModel(plans, others)
+
+
+def _other_prior(variable, model) -> ProductPrior:
+    """Return the prior of a free variable without a mechanism."""
+    if variable.ndim > 1 or variable.type.dtype != "float64":
+        raise NoExactSamplerError(f"the variable {variable.name!r} is not a real scalar or vector")
+    width = 1 if variable.ndim == 0 else int(model.eval_rv_shapes()[variable.name][0])
+    try:
+        return read_prior(variable, width)
+    except NotAProductPriorError as reason:
+        raise NoExactSamplerError(f"variable {variable.name!r}: {reason}") from None
+
+
+def require_consent(accept_asymptotic: bool, reason: str) -> None:
+    """Refuse a Markov chain that was not asked for; nothing has been charged."""
+    if not accept_asymptotic:
+        raise InexactReleaseError(
+            f"No exact draw: {reason}. A Markov chain only approaches the mechanism's law, so its epsilon is nominal. "
+            f"Change the "
+            "depth, directions or prior so that an exact sampler fits (halfspace along axes fits every product "
+            "prior), or pass "
+            "accept_asymptotic=True."
+        )
+
+
+def _warn_asymptotic() -> None:
+    warnings.warn(
+        "The released draw comes from a Markov chain: epsilon is nominal, not proved. R-hat and ESS do not certify "
+        "privacy.",
+        ApproximateSamplingWarning,
+        stacklevel=4,
+    )
+
+
+def _check_gradients(model, sampler: str) -> None:
+    """Refuse NUTS on a step depth before anything is charged."""
+    if sampler == "nuts":
+        model.dlogp()
+
+
+def _charge(ledger, mechanisms: list[ModelMechanism]) -> None:
+    epsilon = sum(mechanism.settings.unit_epsilon for mechanism in mechanisms)
+    charge(ledger, epsilon=epsilon, delta=DELTA, label=", ".join(m.settings.name for m in mechanisms))
+
+
+def _check_trace(idata, model) -> None:
+    """Refuse a trace that is not one of the model."""
+    posterior = getattr(idata, "posterior", None)
+    if posterior is None:
+        raise TypeError(f"Expected a pm.Model or a trace with a posterior group, got {type(idata).__name__}.")
+    missing = sorted(v.name for v in model.free_RVs if v.name not in posterior)
+    if missing:
+        raise ValueError(f"The trace lacks the free variables {missing}; sample them all with this model.")
+    shapes = model.eval_rv_shapes()
+    wrong = sorted(v.name for v in model.free_RVs if tuple(posterior[v.name].shape[2:]) != tuple(shapes[v.name]))
+    if wrong:
+        raise ValueError(f"The trace's variables {wrong} have other shapes than in the model; pass its own model.")
+
+
+def _pick(idata, model, bits: RandomBits) -> dict[str, np.ndarray]:
+    """Return the free variables of one draw, whose index is uniform and never looked at."""
+    posterior = idata.posterior
+    chain, draw = bits.index(posterior.sizes["chain"]), bits.index(posterior.sizes["draw"])
+    return {v.name: np.asarray(posterior[v.name].values[chain, draw]) for v in model.free_RVs}
+
+
+def _locations_at(model, mechanisms, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Evaluate the locations at given values of the free variables."""
+    from pymc.pytensorf import compile as compile_function
+
+    by_name = {v.name: v for v in model.free_RVs}
+    locations = {}
+    for mechanism in mechanisms:
+        name = mechanism.location.name
+        value = parameters.get(name)
+        if value is None:
+            function = compile_function(
+                list(by_name.values()), mechanism.location, on_unused_input="ignore", allow_input_downcast=True
+            )
+            value = function(*(parameters[key] for key in by_name))
+        locations[mechanism.settings.name] = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    return locations
+
+
+def _build(model, mechanisms, locations, parameters, sampler, guarantee, simulation) -> Release:
+    """Put a draw and the public settings into a Release."""
+    import xarray as xr
+
+    arrays, priors = {}, {}
+    for mechanism in mechanisms:
+        settings = mechanism.settings
+        arrays[settings.name] = xr.DataArray(
+            locations[settings.name], dims=["coordinate"], coords={"coordinate": _coordinate_names(model, mechanism)}
+        )
+        try:
+            priors[settings.name] = read_prior(mechanism.location, settings.d).describe()
+        except NotAProductPriorError:
+            priors[settings.name] = []
+    dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
+    return Release(
+        locations=arrays,
+        parameters=dataset,
+        epsilon=float(sum(m.settings.unit_epsilon for m in mechanisms)),
+        delta=DELTA,
+        guarantee=guarantee,
+        max_rows_per_unit=max(m.settings.max_rows_per_unit for m in mechanisms),
+        sampler=sampler,
+        simulation=simulation,
+        mechanisms=tuple(m.settings.describe() for m in mechanisms),
+        priors=priors,
+    )
+
+
+def _coordinate_names(model, mechanism: ModelMechanism) -> list[str]:
+    """Return the model's labels of the location, or the names of the table's columns."""
+    dims = model.named_vars_to_dims.get(mechanism.location.name) or ()
+    labels = model.coords.get(dims[0]) if len(dims) == 1 and dims[0] is not None else None
+    return [str(name) for name in (labels if labels is not None else mechanism.settings.columns)]
+
+
+def _parameter(model, name: str, value: np.ndarray):
+    import xarray as xr
+
+    dims = [dim or f"{name}_dim_{i}" for i, dim in enumerate(model.named_vars_to_dims.get(name) or [None] * value.ndim)]
+    coords = {dim: [str(c) for c in model.coords[dim]] for dim in dims if model.coords.get(dim) is not None}
+    return xr.DataArray(value, dims=dims, coords=coords)
+
+
+def _to_datatree(model, posterior: dict[str, np.ndarray], simulation: bool):
+    """Return a DataTree with the free variables and the model's Deterministics."""
+    import arviz_base
+    import pymc as pm
+
+    coords = {dim: list(labels) for dim, labels in model.coords.items() if labels is not None}
+    dims = {
+        name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(names)]
+        for name, names in model.named_vars_to_dims.items()
+        if name in posterior
+    }
+    idata = arviz_base.from_dict({"posterior": posterior}, coords=coords, dims=dims)
+    if model.deterministics:
+        pm.compute_deterministics(idata, model=model, extend_dataset=True, progressbar=False)
+    idata["posterior"].attrs.update(
+        {"inference_library": "pymc_dpdepth", "curator_side": "not releasable", "simulation": str(simulation)}
+    )
+    return idata

@@ -1,0 +1,266 @@
+"""The front door: a table and a prior in, one private median out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
+from pymc_dpdepth.from_model import DELTA, SAMPLERS, release, require_consent
+from pymc_dpdepth.mechanism import Mechanism, potential, set_up
+from pymc_dpdepth.prior_strings import PriorSpec, build_prior
+from pymc_dpdepth.priors import ProductPrior, components
+from pymc_dpdepth.randomness import random_bits
+from pymc_dpdepth.record import Release
+from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, plan_exact
+from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS
+from pymc_dpdepth.tables import read_table
+
+__all__ = ["private_median"]
+
+LOCATION, MECHANISM = "location", "median"
+
+
+def private_median(
+    data: Any,
+    *,
+    epsilon: float,
+    prior: Any,
+    depth: Any = "halfspace",
+    directions: Any = None,
+    columns: Sequence | None = None,
+    sampler: str = "auto",
+    nonfinite: str = "raise",
+    max_rows_per_unit: int = 1,
+    accept_asymptotic: bool = False,
+    ledger: BudgetLedger | None = None,
+    random_seed: int | None = None,
+    progressbar: bool = True,
+) -> Release:
+    r"""Release one differentially private multivariate median.
+
+    One draw of the exponential mechanism
+
+        p(theta) ∝ exp(beta * D(theta; X)) * prior(theta),    beta = epsilon / (2 * sensitivity of D).
+
+    Parameters
+    ----------
+    data : array_like, DataFrame or path, shape (n, d)
+        Private table with one row for each unit: NumPy array, nested list, pandas or polars DataFrame, or the path of a
+        CSV or Parquet file. n is public.
+    epsilon : float
+        Privacy loss, > 0.
+    prior : PyMC distribution, str, sequence or mapping
+        Where the median may lie, chosen without looking at the data, in the units of the columns: a distribution of
+        shape d such as ``pm.Normal.dist(0, 10, shape=d)``; text such as "normal(0, 100)" or "uniform(0, [80, 1e5])"; or
+        one distribution or text for each column, in order or by column name.
+    depth : Depth or str
+        "halfspace", "integrated_rank_weighted", "integrated_dual", or an object.
+    directions : Directions or array_like, optional
+        Replaces the directions of the depth.
+    columns : sequence of str or int, optional
+        Columns to use; all by default.
+    sampler : {"auto", "segments", "boxes", "products", "nuts", "slice", "smc"}
+        "auto" takes the exact sampler where there is one. The Release says what was chosen.
+    nonfinite : {"raise", "prior"}
+        Refuse non-finite entries before anything is charged, or set them to the prior's median.
+    max_rows_per_unit : int
+        Largest number of rows that one person may have; the cost is this times epsilon.
+    accept_asymptotic : bool
+        Allow a Markov chain where there is no exact sampler; its epsilon is nominal.
+    ledger : BudgetLedger, optional
+        Charged before the draw.
+    random_seed : int, optional
+        For simulation; warns and is recorded.
+    progressbar : bool
+        For Markov chains.
+
+    Returns
+    -------
+    Release
+        `value` holds the median over "coordinate".
+
+    Raises
+    ------
+    InexactReleaseError
+        If only a Markov chain could draw it and `accept_asymptotic` is False.
+    UnboundedSensitivityError, ImproperMechanismError
+        If the depth or the prior does not make a private mechanism.
+    NoExactSamplerError
+        A ValueError: the exact sampler that was asked for does not fit.
+    ValueError, TypeError
+        If an argument is not usable. In every case nothing has been charged.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If a seed is given, or a parameter of the prior equals a statistic of the data.
+    ApproximateSamplingWarning
+        If the draw comes from a Markov chain.
+
+    Notes
+    -----
+    Pure epsilon-DP (delta = 0) for neighbours that differ in one replaced row; with exact samplers the guarantee is
+    "float64": exact in real arithmetic, run in doubles, on a grid chosen without the data. Rows that you filter out
+    before make n private; it is then part of what must be protected.
+
+    References
+    ----------
+    .. [1] K. Ramsay and S. Chenouri, Differentially private depth functions and their associated medians, 2021,
+           arXiv:2101.02800.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dpdepth as dpd
+    >>> rows = np.column_stack([np.linspace(20, 60, 500), np.linspace(1e4, 5e4, 500)])
+    >>> release = dpd.private_median(
+    ...     rows, epsilon=1.0, prior=[pm.Normal.dist(40, 30), pm.Uniform.dist(0, 1e5)]
+    ... )
+    >>> release.value.sizes["coordinate"], release.sampler
+    (2, 'boxes')
+    """
+    import xarray as xr
+
+    check_ledger(ledger)
+    if sampler not in SAMPLERS:
+        raise ValueError(f"sampler: expected one of {SAMPLERS}, got {sampler!r}.")
+    table = read_table(data, columns)
+    location = prior_distribution(prior, table.columns)
+    settings, product, rows = set_up(
+        MECHANISM,
+        location,
+        table,
+        depth=depth,
+        epsilon=epsilon,
+        directions=directions,
+        nonfinite=nonfinite,
+        max_rows_per_unit=max_rows_per_unit,
+    )
+    if sampler not in MARKOV_SAMPLERS:
+        try:
+            plan = plan_exact(settings, product, sampler)
+        except NoExactSamplerError as reason:
+            if sampler != "auto":
+                raise
+            require_consent(accept_asymptotic, str(reason))
+        else:
+            return _exact_release(plan, product, rows, ledger, random_seed)
+    else:
+        require_consent(accept_asymptotic, f"sampler={sampler!r} is a Markov chain")
+    model = _model(settings, location, rows)
+    made = release(
+        model,
+        sampler=sampler,
+        accept_asymptotic=accept_asymptotic,
+        ledger=ledger,
+        random_seed=random_seed,
+        progressbar=progressbar,
+    )
+    return replace(made, parameters=xr.Dataset({LOCATION: made.value}))
+
+
+def prior_distribution(prior: Any, columns: Sequence[str]) -> Any:
+    """Return a prior, in any of the forms that `private_median` takes, as an unregistered variable of shape (d,)."""
+    import pytensor.tensor as pt
+    from pytensor.tensor.variable import TensorVariable
+
+    if prior is None:
+        raise TypeError(
+            "prior: expected where the median may lie, chosen without the data, such as pm.Normal.dist(0, 10, "
+            "shape=d) or "
+            '"uniform(0, 100)"; got None.'
+        )
+    if isinstance(prior, TensorVariable):
+        if prior.ndim == 0 and len(columns) == 1:
+            return prior[None]
+        return prior
+    if isinstance(prior, str | PriorSpec):
+        return build_prior(prior, columns)
+    if isinstance(prior, Mapping):
+        unknown, missing = sorted(set(prior) - set(columns)), sorted(set(columns) - set(prior))
+        if unknown or missing:
+            raise ValueError(f"prior: expected one entry for each column; missing {missing}, unknown {unknown}.")
+        prior = [prior[column] for column in columns]
+    if isinstance(prior, Sequence) and not isinstance(prior, str):
+        if len(prior) != len(columns):
+            raise ValueError(f"prior: expected {len(columns)} entries, one for each column, got {len(prior)}.")
+        parts = [_scalar(entry, column) for entry, column in zip(prior, columns, strict=True)]
+        return pt.concatenate(parts) if len(parts) > 1 else parts[0]
+    raise TypeError(
+        f"prior: expected a PyMC distribution, text, or one of these for each column, got {type(prior).__name__}."
+    )
+
+
+def _scalar(entry: Any, column: str):
+    """Return one column's prior as a variable of shape (1,)."""
+    from pytensor.tensor.variable import TensorVariable
+
+    if isinstance(entry, str | PriorSpec):
+        entry = build_prior(entry, [column])
+    if not isinstance(entry, TensorVariable) or entry.ndim > 1:
+        raise TypeError(f"prior of column {column!r}: expected a scalar PyMC distribution or text.")
+    return entry[None] if entry.ndim == 0 else entry
+
+
+def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, ledger, random_seed) -> Release:
+    """Charge, draw once and record; no PyMC model is built."""
+    import xarray as xr
+
+    settings = plan.settings
+    bits = random_bits(random_seed, stacklevel=4)
+    charge(ledger, epsilon=settings.unit_epsilon, delta=DELTA, label=settings.name)
+    (theta,) = plan.draw(rows, bits, 1)
+    value = xr.DataArray(theta, dims=["coordinate"], coords={"coordinate": list(settings.columns)})
+    return Release(
+        locations={settings.name: value},
+        parameters=xr.Dataset({LOCATION: value}),
+        epsilon=settings.unit_epsilon,
+        delta=DELTA,
+        guarantee="float64",
+        max_rows_per_unit=settings.max_rows_per_unit,
+        sampler=plan.sampler,
+        simulation=bits.simulation,
+        mechanisms=(settings.describe(),),
+        priors={settings.name: prior.describe()},
+    )
+
+
+def _model(settings: Mechanism, location: Any, rows: np.ndarray):
+    """Return the PyMC model of a mechanism. The prior is copied, since registering a variable would change the user's."""
+    import pymc as pm
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.graph.replace import clone_replace
+    from pytensor.tensor.random.op import RandomVariable
+
+    inner = _random_variables(location) - {part.owner for part in components(location)}
+    if inner:
+        raise ValueError(
+            "prior: its parameters depend on other random variables; write the hierarchy as a PyMC model and add "
+            "dpd.exponential_mechanism to it."
+        )
+    location = clone_replace(location, rebuild_strict=False)
+    is_variable = location.owner is not None and isinstance(location.owner.op, RandomVariable | SymbolicRandomVariable)
+    with pm.Model(coords={"coordinate": list(settings.columns)}) as model:
+        if is_variable:
+            model.register_rv(location, LOCATION, dims=("coordinate",))
+        else:
+            for part, column in zip(components(location), settings.columns, strict=True):
+                model.register_rv(part, f"{LOCATION}_{column}")
+            location = pm.Deterministic(LOCATION, location, dims=("coordinate",))
+        pm.Potential(settings.name, potential(settings, location, rows))
+    return model
+
+
+def _random_variables(location) -> set:
+    """Return the nodes of all random variables among the ancestors of a location."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.op import RandomVariable
+
+    owners = (variable.owner for variable in ancestors([location]))
+    return {
+        node for node in owners if node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
+    }

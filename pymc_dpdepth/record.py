@@ -1,0 +1,251 @@
+"""The Release: the only object that leaves the curator, and its JSON.
+
+A Release is built from an allow-list of fields, each a public input or an output of a differentially private mechanism.
+It holds no error bound, step count, run time or diagnostic, since those are functions of the raw rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pymc_dpdepth.mechanism import NEIGHBORING
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["GUARANTEES", "Release"]
+
+SCHEMA = "pymc_dpdepth.release"
+SCHEMA_VERSION = 1
+
+GUARANTEES = {
+    "float64": (
+        "exact in real arithmetic and run in doubles, the output on a grid chosen without the data: epsilon is "
+        "claimed for "
+        "real arithmetic"
+    ),
+    "asymptotic": "one draw of a Markov chain that only approaches its target: epsilon is nominal, not proved",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """One private draw and the public record of how it was made.
+
+    Attributes
+    ----------
+    locations : dict of str to DataArray
+        The released location of each mechanism, over "coordinate".
+    parameters : xarray.Dataset
+        All free variables of the model in that draw.
+    epsilon, delta : float
+        Privacy loss, added up over the model's mechanisms and multiplied by `max_rows_per_unit`.
+    guarantee : {"float64", "asymptotic"}
+        What stands behind epsilon; `GUARANTEES` has the sentence.
+    neighboring : str
+        "replace_one": tables of the same number of rows that differ in one.
+    max_rows_per_unit : int
+        Rows that one person may have.
+    sampler : str
+        What made the draw.
+    simulation : bool or "unknown"
+        True when the draw was seeded, "unknown" when someone else sampled the trace. Only False is a real release.
+    mechanisms : tuple of dict
+        Public settings of each mechanism.
+    priors : dict of str to list
+        For each mechanism the prior of its location, where it is a product of univariate families, else empty.
+    package_version : str
+        Version of the package.
+
+    Examples
+    --------
+    >>> import numpy as np, pymc as pm, pymc_dpdepth as dpd
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> release = dpd.private_median(rows, epsilon=1.0, prior=pm.Normal.dist(0, 10, shape=2))
+    >>> release.value.dims, release.epsilon, release.guarantee
+    (('coordinate',), 1.0, 'float64')
+    >>> dpd.Release.from_dict(release.to_dict()) == release
+    True
+    """
+
+    locations: dict[str, xarray.DataArray]
+    parameters: xarray.Dataset
+    epsilon: float
+    delta: float
+    guarantee: str
+    max_rows_per_unit: int
+    sampler: str
+    simulation: bool | str
+    mechanisms: tuple[dict[str, Any], ...]
+    priors: dict[str, list[dict[str, Any]]]
+    neighboring: str = NEIGHBORING
+    package_version: str = ""
+
+    def __post_init__(self):
+        """Fill in the version and refuse a guarantee without a meaning."""
+        if self.guarantee not in GUARANTEES:
+            raise ValueError(f"guarantee: expected one of {sorted(GUARANTEES)}, got {self.guarantee!r}.")
+        if self.simulation not in (True, False, "unknown"):
+            raise ValueError('simulation: expected True, False or "unknown".')
+        if not self.package_version:
+            object.__setattr__(self, "package_version", version("pymc_dpdepth"))
+
+    @property
+    def value(self) -> xarray.DataArray:
+        """The released location over "coordinate", for a model with one mechanism."""
+        if len(self.locations) > 1:
+            raise ValueError(
+                f"The release holds {len(self.locations)} locations; take one of release.locations: "
+                f"{sorted(self.locations)}."
+            )
+        return next(iter(self.locations.values()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain Python objects, with the schema's name and version."""
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "package_version": self.package_version,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "guarantee": self.guarantee,
+            "guarantee_meaning": GUARANTEES[self.guarantee],
+            "neighboring": self.neighboring,
+            "max_rows_per_unit": self.max_rows_per_unit,
+            "sampler": self.sampler,
+            "simulation": self.simulation,
+            "locations": {name: _array_record(array) for name, array in self.locations.items()},
+            "parameters": {name: _array_record(array) for name, array in self.parameters.data_vars.items()},
+            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
+            "priors": self.priors,
+        }
+
+    def to_json(self, path: str | os.PathLike | None = None) -> str:
+        """Return the record as JSON, and write it to a file if a path is given.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write. It is replaced at once or not at all.
+
+        Returns
+        -------
+        str
+            The JSON text; numbers read back to the same doubles.
+        """
+        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            _write_at_once(Path(path), text)
+        return text
+
+    @classmethod
+    def from_json(cls, path: str | os.PathLike) -> Release:
+        """Read a Release from a JSON file.
+
+        Parameters
+        ----------
+        path : path
+            File written by `to_json`.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        ValueError
+            If the file is not a Release of a version that this package knows.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}: expected the JSON of a Release; line {error.lineno} is not JSON.") from None
+        return cls.from_dict(record)
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Release:
+        """Return the Release of a record made by `to_dict`; fields outside the allow-list are refused."""
+        import xarray as xr
+
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise ValueError(f"Expected a record with schema {SCHEMA!r}; write one with Release.to_json.")
+        if record.get("schema_version") != SCHEMA_VERSION:
+            raise ValueError(
+                f"Expected schema_version {SCHEMA_VERSION}, got {record.get('schema_version')!r}; read it with the "
+                f"version of "
+                "pymc_dpdepth that wrote it, or a newer one."
+            )
+        fields = dict(record)
+        for derived in ("schema", "schema_version", "guarantee_meaning"):
+            fields.pop(derived, None)
+        expected = set(cls.__dataclass_fields__)
+        if set(fields) != expected:
+            raise ValueError(
+                f"The record's fields are not those of a Release: missing {sorted(expected - set(fields))}, unknown "
+                f"{sorted(set(fields) - expected)}."
+            )
+        fields["locations"] = {name: _array_of(name, entry) for name, entry in fields["locations"].items()}
+        fields["parameters"] = xr.Dataset(
+            {name: _array_of(name, entry) for name, entry in fields["parameters"].items()}
+        )
+        fields["mechanisms"] = tuple(fields["mechanisms"])
+        return cls(**fields)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the records."""
+        return isinstance(other, Release) and self.to_dict() == other.to_dict()
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        """Show what was released and at what cost."""
+        marks = {True: ", simulation", "unknown": ", simulation unknown"}.get(self.simulation, "")
+        columns = ", ".join(
+            str(name) for array in self.locations.values() for name in array.coords["coordinate"].values[:6]
+        )
+        cost = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
+        return f"<Release of [{columns}]: {cost}, {self.guarantee} ({self.sampler}{marks})>"
+
+
+def _array_record(array: xarray.DataArray) -> dict[str, Any]:
+    """Return an array's dims, coords and values as lists."""
+    return {
+        "dims": [str(dim) for dim in array.dims],
+        "coords": {str(dim): array.coords[dim].values.tolist() for dim in array.dims if dim in array.coords},
+        "values": np.asarray(array.values).tolist(),
+    }
+
+
+def _array_of(name: str, entry: dict[str, Any]) -> xarray.DataArray:
+    import xarray as xr
+
+    values = np.asarray(entry["values"])
+    if values.dtype == object:
+        raise ValueError(f"{name}: expected numbers of one shape.")
+    return xr.DataArray(values, dims=entry["dims"], coords=entry["coords"], name=name)
+
+
+def _write_at_once(path: Path, text: str) -> None:
+    """Write beside the target and rename, so that a crash leaves the old file or the new one, never half of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", text=True)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp creates files readable by the owner alone; a record is meant to be shared, so it gets the usual
+        # rights.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
