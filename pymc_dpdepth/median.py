@@ -229,7 +229,7 @@ def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, ledger, random_se
 
 
 def _model(settings: Mechanism, location: Any, rows: np.ndarray):
-    """Return the PyMC model of a mechanism. The prior is copied, since registering a variable would change the user's."""
+    """Return the PyMC model of a mechanism. The prior is copied: registering it would change the user's."""
     import pymc as pm
     from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.replace import clone_replace
