@@ -185,6 +185,8 @@ def tail_edges(keys, low_floor, high_floor):
 
 CENTER = 5.0
 LARGEST_Z = 36.5  # Q(36.5) = 5.5e-292 is above 2**-980 = 9.8e-296, so no key falls below the floor
+# Q(5e-13) is 0.44 cells below 1/2: at the median itself the tail stays in the last cell of its side.
+SMALLEST_Z = 5e-13
 RATIO_DEGREE = 20
 LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts (Cody and Waite 1980): the first has 32 trailing zero bits, so its multiples up to 2**11 are exact.
@@ -279,9 +281,8 @@ def normal_keys(rows, mu, sigma, keys):
             center, inverse = mu[j], 1.0 / sigma[j]
             for i in range(BLOCK):
                 z = (column[i] - center) * inverse
-                key = float_to_bits(_normal_tail(min(abs(z), LARGEST_Z))) >> SHIFT
-                mirrored = LAST_KEY - min(key, FIRST_UPPER_KEY - 1)
-                block_keys[i] = key if z < 0.0 else mirrored
+                key = float_to_bits(_normal_tail(max(min(abs(z), LARGEST_Z), SMALLEST_Z))) >> SHIFT
+                block_keys[i] = key if z < 0.0 else LAST_KEY - key
             out = keys[j]
             for i in range(length):
                 out[start + i] = block_keys[i]

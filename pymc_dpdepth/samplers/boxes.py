@@ -77,16 +77,18 @@ def box_log_masses(keys, floors):
     return log_masses
 
 
-def tied_level(keys: np.ndarray) -> int:
+@numba.njit(cache=True, nogil=True)
+def tied_level(keys):
     """Return the highest non-empty level: ceil(n/2), or the L that ties at the coordinatewise median allow."""
-    n = keys.shape[1]
+    count, n = keys.shape
     half = (n + 1) // 2
     highest = n
-    for row in keys:
+    for j in range(count):
+        row = keys[j]
         center = row[half - 1]
-        first, end = np.searchsorted(row, [center, center + 1])
+        first, end = np.searchsorted(row, center), np.searchsorted(row, center + 1)
         highest = min(highest, max(half, min(end, n - first)))
-    return int(highest)
+    return highest
 
 
 def level_log_weights(keys: np.ndarray, floors: np.ndarray, epsilon: float) -> np.ndarray:
@@ -110,7 +112,7 @@ def level_log_weights(keys: np.ndarray, floors: np.ndarray, epsilon: float) -> n
     weights[0] = 0.0
     # exp(epsilon l/2) - exp(epsilon (l-1)/2) = exp(epsilon l/2) (1 - exp(-epsilon/2))
     weights[1:-1] = box_log_masses(keys, floors) + epsilon * levels / 2 + math.log(-math.expm1(-epsilon / 2))
-    highest = tied_level(keys)
+    highest = int(tied_level(keys))
     if highest > half:
         center = np.ascontiguousarray(keys[:, half - 1 : half])
         (log_mass,) = box_log_masses(center, floors)
