@@ -258,8 +258,11 @@ def _logistic_sums(t, ordered, factors, s, width):
     total, slope = float(first), 0.0
     start = first
     while start < last:
-        anchor = math.floor(ordered[start] / width) * width
+        anchor = np.floor(ordered[start] / width) * width
         stop = count_below(ordered, anchor + width, start, last)
+        if stop == start:
+            # Projections so far out that doubles are spaced wider than a block: a block is then a single number.
+            stop = count_up_to(ordered, anchor, start, last)
         scale = math.exp(s * (anchor - t))
         for i in range(start, stop):
             odds = factors[i] * scale  # exp(s (z_i - t))

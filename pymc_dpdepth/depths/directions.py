@@ -156,7 +156,8 @@ class Directions:
         largest = np.max(np.abs(rows), axis=1, keepdims=True)
         scaled = rows / largest
         scaled_norm = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True))
-        unit = np.abs(scaled_norm - 1 / largest) <= _UNIT_TOLERANCE * scaled_norm
+        norm = np.minimum(largest, 2.0) * scaled_norm  # the norm where it is below 2; above, a number that does not overflow
+        unit = np.abs(norm - 1) <= _UNIT_TOLERANCE
         several = np.count_nonzero(rows, axis=1, keepdims=True) > 1
         rows = np.where(unit & several, rows, scaled / scaled_norm)
         rows += 0.0  # -0.0 becomes 0.0, so that equal directions have equal bytes
