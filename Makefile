@@ -6,9 +6,10 @@
 #   make install   .venv with the package, nothing else
 #   make clean     remove .venv and what the other targets wrote
 #
-# make demo PYTHON=/path/to/python3 names the Python to build .venv with.
+# make demo PYTHON=/path/to/python3 names the Python to build .venv with; make test workers=2 runs the tests in two processes.
 
 python := .venv/bin/python
+workers ?= 0
 export PYTHON
 
 .PHONY: demo test lint install install-test clean
@@ -17,7 +18,7 @@ demo: install
 	@$(python) examples/quickstart.py
 
 test: lint
-	@$(python) -m pytest --quiet
+	@$(python) -m pytest --quiet --numprocesses $(workers)
 
 lint: install-test
 	@$(python) -m ruff check --quiet .
