@@ -1,0 +1,35 @@
+import pytest
+
+from pymc_dpdepth.depths import DEPTHS, Depth, Halfspace, IntegratedDual, IntegratedRankWeighted, Projection, as_depth
+
+
+def test_every_name_gives_its_depth():
+    assert DEPTHS == {
+        "halfspace": Halfspace,
+        "integrated_rank_weighted": IntegratedRankWeighted,
+        "integrated_dual": IntegratedDual,
+        "projection": Projection,
+    }
+    for name, depth in DEPTHS.items():
+        assert as_depth(name) == depth()
+        assert as_depth(name).name == name
+        assert isinstance(as_depth(name), Depth)
+
+
+def test_a_depth_is_returned_as_it_is():
+    depth = IntegratedDual(3.0)
+    assert as_depth(depth) is depth
+
+
+def test_unknown_names_are_refused_and_the_known_ones_listed():
+    with pytest.raises(
+        ValueError, match="halfspace, integrated_dual, integrated_rank_weighted, projection; got 'tukey'"
+    ):
+        as_depth("tukey")
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match=r"Call it: Halfspace\(\)"):
+        as_depth(Halfspace)
+    with pytest.raises(TypeError, match="got NoneType"):
+        as_depth(None)
