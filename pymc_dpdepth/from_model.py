@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
 from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError
+from pymc_dpdepth.labelled import DELTA, build_release, to_datatree
 from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
@@ -21,7 +22,6 @@ from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_
 __all__ = ["SAMPLERS", "release", "require_consent", "sample_exact"]
 
 SAMPLERS = ("auto", *EXACT_SAMPLERS, *MARKOV_SAMPLERS)
-DELTA = 0.0  # the exponential mechanism is pure
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def sample_exact(
     bits = random_bits(random_seed)
     _, values = exact.draw(bits, chains * draws)
     posterior = {name: value.reshape(chains, draws, *value.shape[1:]) for name, value in values.items()}
-    return _to_datatree(model, posterior, bits.simulation)
+    return to_datatree(model, posterior, bits.simulation)
 
 
 def release(
@@ -219,14 +219,14 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
         samplers = sorted({plan.sampler for _, _, plan in exact.plans})
         first = {name: value[0] for name, value in locations.items()}
         parameters = {name: value[0] for name, value in values.items()}
-        return _build(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
+        return build_release(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
     chosen = choose_markov(mechanisms, sampler)
     _check_gradients(model, chosen)
     _charge(ledger, mechanisms)
     _warn_asymptotic()
     idata = sample_markov(model, chosen, bits, progressbar)
     parameters = _pick(idata, model, bits)
-    return _build(
+    return build_release(
         model,
         mechanisms,
         _locations_at(model, mechanisms, parameters),
@@ -252,7 +252,7 @@ def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed)
     parameters = _pick(idata, model, bits)
     simulation = True if bits.simulation else "unknown"
     locations = _locations_at(model, mechanisms, parameters)
-    return _build(model, mechanisms, locations, parameters, "trace", "asymptotic", simulation)
+    return build_release(model, mechanisms, locations, parameters, "trace", "asymptotic", simulation)
 
 
 def _exact_model(model, mechanisms: list[ModelMechanism], sampler: str) -> ExactModel:
@@ -362,67 +362,3 @@ def _locations_at(model, mechanisms, parameters: dict[str, np.ndarray]) -> dict[
             value = function(*(parameters[key] for key in by_name))
         locations[mechanism.settings.name] = np.atleast_1d(np.asarray(value, dtype=np.float64))
     return locations
-
-
-def _build(model, mechanisms, locations, parameters, sampler, guarantee, simulation) -> Release:
-    """Put a draw and the public settings into a Release."""
-    import xarray as xr
-
-    arrays, priors = {}, {}
-    for mechanism in mechanisms:
-        settings = mechanism.settings
-        arrays[settings.name] = xr.DataArray(
-            locations[settings.name], dims=["coordinate"], coords={"coordinate": _coordinate_names(model, mechanism)}
-        )
-        try:
-            priors[settings.name] = read_prior(mechanism.location, settings.d).describe()
-        except NotAProductPriorError:
-            priors[settings.name] = []
-    dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
-    return Release(
-        locations=arrays,
-        parameters=dataset,
-        epsilon=float(sum(m.settings.unit_epsilon for m in mechanisms)),
-        delta=DELTA,
-        guarantee=guarantee,
-        max_rows_per_unit=max(m.settings.max_rows_per_unit for m in mechanisms),
-        sampler=sampler,
-        simulation=simulation,
-        mechanisms=tuple(m.settings.describe() for m in mechanisms),
-        priors=priors,
-    )
-
-
-def _coordinate_names(model, mechanism: ModelMechanism) -> list[str]:
-    """Return the model's labels of the location, or the names of the table's columns."""
-    dims = model.named_vars_to_dims.get(mechanism.location.name) or ()
-    labels = model.coords.get(dims[0]) if len(dims) == 1 and dims[0] is not None else None
-    return [str(name) for name in (labels if labels is not None else mechanism.settings.columns)]
-
-
-def _parameter(model, name: str, value: np.ndarray):
-    import xarray as xr
-
-    dims = [dim or f"{name}_dim_{i}" for i, dim in enumerate(model.named_vars_to_dims.get(name) or [None] * value.ndim)]
-    coords = {dim: [str(c) for c in model.coords[dim]] for dim in dims if model.coords.get(dim) is not None}
-    return xr.DataArray(value, dims=dims, coords=coords)
-
-
-def _to_datatree(model, posterior: dict[str, np.ndarray], simulation: bool):
-    """Return a DataTree with the free variables and the model's Deterministics."""
-    import arviz_base
-    import pymc as pm
-
-    coords = {dim: list(labels) for dim, labels in model.coords.items() if labels is not None}
-    dims = {
-        name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(names)]
-        for name, names in model.named_vars_to_dims.items()
-        if name in posterior
-    }
-    idata = arviz_base.from_dict({"posterior": posterior}, coords=coords, dims=dims)
-    if model.deterministics:
-        pm.compute_deterministics(idata, model=model, extend_dataset=True, progressbar=False)
-    idata["posterior"].attrs.update(
-        {"inference_library": "pymc_dpdepth", "curator_side": "not releasable", "simulation": str(simulation)}
-    )
-    return idata

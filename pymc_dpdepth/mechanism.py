@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.depths.base import Depth
+from pymc_dpdepth.depths.base import Depth, positive_number
 from pymc_dpdepth.depths.custom import CustomObjective
 from pymc_dpdepth.depths.registry import as_depth
-from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning, UnboundedSensitivityError
-from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, read_prior
+from pymc_dpdepth.errors import UnboundedSensitivityError
+from pymc_dpdepth.location_prior import (
+    center_and_scale,
+    check_location,
+    standardization,
+    warn_if_prior_reads_data,
+)
+from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.tables import Table, apply_nonfinite, read_table
 
 __all__ = ["Mechanism", "ModelMechanism", "exponential_mechanism", "read_mechanisms", "set_up"]
 
 NEIGHBORING = "replace_one"
-# Draws and public seed for the median and quartiles of a prior that has no closed form; the data play no part in them.
-PRIOR_DRAWS, PRIOR_SEED = 2000, 0
-QUARTILES = (0.25, 0.5, 0.75)
-# A parameter with at most this many significant digits was written by a person, not computed from rows.
-WRITTEN_DIGITS = 3
-EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,8 @@ class Mechanism:
 
     @property
     def beta(self) -> float:
-        """The factor epsilon / (2 * sensitivity); 0 without rows, when the draw comes from the prior."""
-        return self.epsilon / (2.0 * self.sensitivity) if self.n else 0.0
+        """The factor epsilon / (2 * sensitivity); 0 where no row can matter (no rows), and the draw is the prior's."""
+        return self.epsilon / (2.0 * self.sensitivity) if self.sensitivity else 0.0
 
     @property
     def unit_epsilon(self) -> float:
@@ -122,7 +120,7 @@ def set_up(
 
     Parameters are those of `exponential_mechanism`. In place of the prior comes the reason why it is not a product.
     """
-    epsilon = positive(epsilon, "epsilon")
+    epsilon = positive_number(epsilon, "epsilon")
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")
     depth = as_depth(depth)
     if directions is not None:
@@ -134,7 +132,7 @@ def set_up(
             "from the prior. It needs propose-test-release (propose_test_release, not in this version); use halfspace, "
             "integrated_rank_weighted or integrated_dual here."
         )
-    _check_location(location)
+    check_location(location)
     table = X if isinstance(X, Table) else read_table(X, columns)
     n, d = table.rows.shape
     depth = depth.resolve(d)
@@ -142,9 +140,9 @@ def set_up(
         prior = read_prior(location, d)
     except NotAProductPriorError as reason:
         prior = reason
-    _warn_if_prior_reads_data(location, prior, table)
-    center, scale = _standardization(location, prior, d, depth, standardize)
-    fill = _center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
+    warn_if_prior_reads_data(location, prior, table, stacklevel=4)
+    center, scale = standardization(location, prior, d, depth, standardize)
+    fill = center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
     rows = apply_nonfinite(table.rows, table.columns, nonfinite, fill)
     settings = Mechanism(
         name, depth, epsilon, n, d, max_rows_per_unit, tuple(center), tuple(scale), table.columns, nonfinite
@@ -353,15 +351,6 @@ def _unwrapped(location):
     return location
 
 
-def positive(value: Any, name: str) -> float:
-    """Return a finite number > 0 as a float, or refuse it."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name}: expected a number > 0, got {type(value).__name__}.")
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name}: expected a finite number > 0, got {value}.")
-    return float(value)
-
-
 def positive_integer(value: Any, name: str) -> int:
     """Return an integer >= 1, or refuse it."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -369,122 +358,3 @@ def positive_integer(value: Any, name: str) -> int:
     if value < 1:
         raise ValueError(f"{name}: expected an integer >= 1, got {value}.")
     return int(value)
-
-
-def _check_location(location) -> None:
-    from pytensor.tensor.variable import TensorVariable
-
-    if not isinstance(location, TensorVariable):
-        raise TypeError(
-            f"location: expected a PyMC random variable, got {type(location).__name__}; define it in the model first, "
-            f"for "
-            "example pm.Normal('location', 0, 10, shape=d)."
-        )
-    if location.ndim > 1:
-        raise ValueError(f"location: expected one axis, over the coordinates, got {location.ndim}.")
-    if is_flat(location):
-        raise ImproperMechanismError(
-            "location: a flat prior (pm.Flat, pm.HalfFlat) with a bounded depth does not make a probability density. "
-            "Give it "
-            "a proper prior chosen without the data, such as pm.Normal or pm.Uniform on a public range."
-        )
-
-
-def _standardization(location, prior, d: int, depth: Depth, standardize):
-    """Return center and scale, each of shape (d,)."""
-    unchanged = np.zeros(d), np.ones(d)
-    if isinstance(standardize, str) and standardize == "prior":
-        if isinstance(depth, CustomObjective) or _along_axes(depth):
-            return unchanged
-        center, scale = _center_and_scale(location, prior, d)
-        return center, np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
-    if standardize is None:
-        return unchanged
-    try:
-        center, scale = (np.broadcast_to(np.asarray(part, dtype=np.float64), (d,)).copy() for part in standardize)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f'standardize: expected "prior", None or a pair (center, scale) of {d} numbers each, got '
-            f"{type(standardize).__name__}."
-        ) from None
-    if not (np.isfinite(center).all() and np.isfinite(scale).all() and (scale > 0).all()):
-        raise ValueError("standardize: expected finite centers and finite scales > 0.")
-    return center, scale
-
-
-def _along_axes(depth: Depth) -> bool:
-    """Whether units make no difference: a step depth whose directions are all along axes."""
-    directions = getattr(depth, "directions", None)
-    if depth.differentiable or directions is None:
-        return False
-    return bool((np.count_nonzero(directions.matrix(), axis=1) == 1).all())
-
-
-def _center_and_scale(location, prior, d: int):
-    """Return median and interquartile range of a prior; where it is not a product, by simulation with a public seed."""
-    if isinstance(prior, ProductPrior):
-        return prior.center_and_scale()
-    import pymc as pm
-
-    draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, -1)
-    if draws.shape[1] != d:
-        raise ValueError(f"location: expected {d} coordinates, one for each column, got {draws.shape[1]}.")
-    low, center, high = np.quantile(draws, QUARTILES, axis=0)
-    return center, high - low
-
-
-def _warn_if_prior_reads_data(location, prior, table: Table) -> None:
-    """Warn where the prior seems to come from the rows. No value is named."""
-    from pytensor.compile.sharedvalue import SharedVariable
-    from pytensor.graph.traversal import ancestors
-    from pytensor.tensor.type import TensorType
-
-    for variable in ancestors([location]):
-        if isinstance(variable, SharedVariable) and isinstance(variable.type, TensorType) and variable.ndim > 0:
-            warnings.warn(
-                f"The prior of the location depends on the shared variable {variable.name or '(unnamed)'}. A prior "
-                f"must be "
-                "chosen without the private rows; if that variable holds public numbers, pass them as constants.",
-                PrivacyLeakWarning,
-                stacklevel=4,
-            )
-    computed = [
-        (block, parameter, ~_written(parameter))
-        for block in (prior.blocks if isinstance(prior, ProductPrior) else ())
-        for parameter in block.parameters
-    ]
-    if not table.rows.size or not any(unwritten.any() for _, _, unwritten in computed):
-        return
-    statistics = _statistics(table.rows)
-    for block, parameter, unwritten in computed:
-        for word, statistic in statistics.items():
-            same = unwritten & np.isclose(parameter, statistic[block.columns], rtol=EQUAL, atol=0.0)
-            if same.any():
-                columns = [table.columns[block.start + int(i)] for i in np.flatnonzero(same)]
-                warnings.warn(
-                    f"A parameter of the prior equals the {word} of the rows in column {columns}. A prior that is "
-                    f"read off "
-                    "the private rows breaks the guarantee; choose it from public knowledge.",
-                    PrivacyLeakWarning,
-                    stacklevel=4,
-                )
-
-
-def _statistics(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what a prior might have been read off; NaN where a column has no finite entry."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return {
-            "mean": np.nanmean(rows, axis=0),
-            "median": np.nanmedian(rows, axis=0),
-            "standard deviation": np.nanstd(rows, axis=0),
-            "sample standard deviation": np.nanstd(rows, axis=0, ddof=1),
-            "minimum": np.nanmin(rows, axis=0),
-            "maximum": np.nanmax(rows, axis=0),
-        }
-
-
-def _written(parameter: np.ndarray) -> np.ndarray:
-    """Whether each number has few significant digits."""
-    rounded = np.array([float(f"{value:.{WRITTEN_DIGITS}g}") for value in parameter])
-    return rounded == parameter

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
-from pymc_dpdepth.from_model import DELTA, SAMPLERS, release, require_consent
+from pymc_dpdepth.from_model import SAMPLERS, release, require_consent
+from pymc_dpdepth.labelled import DELTA
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
 from pymc_dpdepth.priors import ProductPrior, components

@@ -1,0 +1,77 @@
+"""Labels of a model put on bare arrays: Releases over "coordinate", and ArviZ trees of exact draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_dpdepth.mechanism import ModelMechanism
+from pymc_dpdepth.priors import NotAProductPriorError, read_prior
+from pymc_dpdepth.record import Release
+
+__all__ = ["DELTA", "build_release", "to_datatree"]
+
+DELTA = 0.0  # the exponential mechanism is pure
+
+
+def build_release(model, mechanisms, locations, parameters, sampler, guarantee, simulation) -> Release:
+    """Put a draw and the public settings into a Release."""
+    import xarray as xr
+
+    arrays, priors = {}, {}
+    for mechanism in mechanisms:
+        settings = mechanism.settings
+        arrays[settings.name] = xr.DataArray(
+            locations[settings.name], dims=["coordinate"], coords={"coordinate": _coordinate_names(model, mechanism)}
+        )
+        try:
+            priors[settings.name] = read_prior(mechanism.location, settings.d).describe()
+        except NotAProductPriorError:
+            priors[settings.name] = []
+    dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
+    return Release(
+        locations=arrays,
+        parameters=dataset,
+        epsilon=float(sum(m.settings.unit_epsilon for m in mechanisms)),
+        delta=DELTA,
+        guarantee=guarantee,
+        max_rows_per_unit=max(m.settings.max_rows_per_unit for m in mechanisms),
+        sampler=sampler,
+        simulation=simulation,
+        mechanisms=tuple(m.settings.describe() for m in mechanisms),
+        priors=priors,
+    )
+
+
+def _coordinate_names(model, mechanism: ModelMechanism) -> list[str]:
+    """Return the model's labels of the location, or the names of the table's columns."""
+    dims = model.named_vars_to_dims.get(mechanism.location.name) or ()
+    labels = model.coords.get(dims[0]) if len(dims) == 1 and dims[0] is not None else None
+    return [str(name) for name in (labels if labels is not None else mechanism.settings.columns)]
+
+
+def _parameter(model, name: str, value: np.ndarray):
+    import xarray as xr
+
+    dims = [dim or f"{name}_dim_{i}" for i, dim in enumerate(model.named_vars_to_dims.get(name) or [None] * value.ndim)]
+    coords = {dim: [str(c) for c in model.coords[dim]] for dim in dims if model.coords.get(dim) is not None}
+    return xr.DataArray(value, dims=dims, coords=coords)
+
+
+def to_datatree(model, posterior: dict[str, np.ndarray], simulation: bool):
+    """Return a DataTree with the free variables and the model's Deterministics."""
+    import arviz_base
+    import pymc as pm
+
+    coords = {dim: list(labels) for dim, labels in model.coords.items() if labels is not None}
+    dims = {
+        name: [dim or f"{name}_dim_{i}" for i, dim in enumerate(names)]
+        for name, names in model.named_vars_to_dims.items()
+        if name in posterior
+    }
+    idata = arviz_base.from_dict({"posterior": posterior}, coords=coords, dims=dims)
+    if model.deterministics:
+        pm.compute_deterministics(idata, model=model, extend_dataset=True, progressbar=False)
+    idata["posterior"].attrs.update(
+        {"inference_library": "pymc_dpdepth", "curator_side": "not releasable", "simulation": str(simulation)}
+    )
+    return idata
