@@ -271,6 +271,7 @@ def _exact_model(model, mechanisms: list[ModelMechanism], sampler: str) -> Exact
         for block in prior.blocks:
             if block.variable not in model.free_RVs:
                 raise NoExactSamplerError("the location is not a free variable of the model")
+            _refuse_restricting_transform(block.variable, model)
             if block.name in taken:
                 raise NoExactSamplerError(f"two mechanisms share the variable {block.name!r}")
             taken.add(block.name)
@@ -286,11 +287,21 @@ def _other_prior(variable, model) -> ProductPrior:
     """Return the prior of a free variable without a mechanism."""
     if variable.ndim > 1 or variable.type.dtype != "float64":
         raise NoExactSamplerError(f"the variable {variable.name!r} is not a real scalar or vector")
+    _refuse_restricting_transform(variable, model)
     width = 1 if variable.ndim == 0 else int(model.eval_rv_shapes()[variable.name][0])
     try:
         return read_prior(variable, width)
     except NotAProductPriorError as reason:
         raise NoExactSamplerError(f"variable {variable.name!r}: {reason}") from None
+
+
+def _refuse_restricting_transform(variable, model) -> None:
+    """Refuse a transform of the user's: one such as `ordered` cuts the prior down to a part of its support."""
+    from pymc.distributions.transforms import _default_transform
+
+    transform = model.rvs_to_transforms.get(variable)
+    if transform is not None and type(transform) is not type(_default_transform(variable.owner.op, variable)):
+        raise NoExactSamplerError(f"the variable {variable.name!r} has a transform that may restrict its prior")
 
 
 def require_consent(accept_asymptotic: bool, reason: str) -> None:

@@ -15,7 +15,7 @@ from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat
 from pymc_dpdepth.tables import Table
 
-__all__ = ["center_and_scale", "check_location", "standardization", "warn_if_prior_reads_data"]
+__all__ = ["center_and_scale", "check_location", "check_width", "standardization", "warn_if_prior_reads_data"]
 
 # Draws and public seed for the median and quartiles of a prior that has no closed form; the data play no part in them.
 PRIOR_DRAWS, PRIOR_SEED = 2000, 0
@@ -42,6 +42,21 @@ def check_location(location) -> None:
             "location: a flat prior (pm.Flat, pm.HalfFlat) with a bounded depth does not make a probability density. "
             "Give it "
             "a proper prior chosen without the data, such as pm.Normal or pm.Uniform on a public range."
+        )
+
+
+def check_width(location, d: int) -> None:
+    """Refuse a location whose number of coordinates is not that of the table's columns."""
+    from pymc.pytensorf import constant_fold
+
+    width = 1 if location.ndim == 0 else location.type.shape[0]
+    if width is None:
+        (folded,) = constant_fold([location.shape[0]], raise_not_constant=False)
+        width = int(folded if isinstance(folded, np.ndarray | np.generic) else folded.eval())
+    if width != d:
+        raise ValueError(
+            f"location: expected {d} coordinates, one for each column, got {width}; set its shape or dims, or choose "
+            "columns=[...]."
         )
 
 
@@ -81,9 +96,7 @@ def center_and_scale(location, prior, d: int):
         return prior.center_and_scale()
     import pymc as pm
 
-    draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, -1)
-    if draws.shape[1] != d:
-        raise ValueError(f"location: expected {d} coordinates, one for each column, got {draws.shape[1]}.")
+    draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, d)
     low, center, high = np.quantile(draws, QUARTILES, axis=0)
     return center, high - low
 

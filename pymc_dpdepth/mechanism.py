@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pymc_dpdepth.errors import UnboundedSensitivityError
 from pymc_dpdepth.location_prior import (
     center_and_scale,
     check_location,
+    check_width,
     standardization,
     warn_if_prior_reads_data,
 )
@@ -24,6 +25,8 @@ from pymc_dpdepth.tables import Table, apply_nonfinite, read_table
 __all__ = ["Mechanism", "ModelMechanism", "exponential_mechanism", "read_mechanisms", "set_up"]
 
 NEIGHBORING = "replace_one"
+# Within these, beta = epsilon / (2 * sensitivity) and epsilon * n stay ordinary doubles for every table in memory.
+SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-256, 2.0**256
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,8 @@ def set_up(
     Parameters are those of `exponential_mechanism`. In place of the prior comes the reason why it is not a product.
     """
     epsilon = positive_number(epsilon, "epsilon")
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ValueError(f"epsilon must lie between 2^-256 and 2^256; got {epsilon}. Useful values are 0.01 to 100.")
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")
     depth = as_depth(depth)
     if directions is not None:
@@ -136,6 +141,7 @@ def set_up(
     table = X if isinstance(X, Table) else read_table(X, columns)
     n, d = table.rows.shape
     depth = depth.resolve(d)
+    check_width(location, d)
     try:
         prior = read_prior(location, d)
     except NotAProductPriorError as reason:
@@ -297,24 +303,18 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
         If the model has no mechanism, or if it has observed variables or Potentials of unknown origin: what they bring
         in is not accounted for in epsilon.
     """
-    from pytensor.graph.traversal import ancestors
-
     from pymc_dpdepth.op import ObjectiveOp
 
+    _refuse_other_uses(model)
     found, foreign = [], [variable.name for variable in model.observed_RVs]
     for variable in model.potentials:
         node = variable.owner
         if node is not None and isinstance(node.op, ObjectiveOp):
-            location = node.op.location(node)
-            found.append(ModelMechanism(node.op.settings, _unwrapped(location), node.op.rows(node)))
-            continue
-        if any(v.owner is not None and isinstance(v.owner.op, ObjectiveOp) for v in ancestors([variable])):
-            raise ValueError(
-                f"The Potential {variable.name!r} uses the objective of a mechanism again, so the density is not the "
-                f"one "
-                "that epsilon was computed for. Add each mechanism once, through exponential_mechanism."
-            )
-        foreign.append(variable.name)
+            # A model inside another one puts its own name before the Potential's.
+            settings = replace(node.op.settings, name=variable.name)
+            found.append(ModelMechanism(settings, _unwrapped(node.op.location(node)), node.op.rows(node)))
+        else:
+            foreign.append(variable.name)
     if not found:
         raise ValueError(
             "The model has no exponential mechanism; add one with dpd.exponential_mechanism(name, location, X, ...)."
@@ -335,19 +335,37 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
     return found
 
 
+def _refuse_other_uses(model) -> None:
+    """Refuse a model in which anything but its own Potential, once, depends on the objective of a mechanism."""
+    from pytensor.graph.traversal import ancestors
+
+    from pymc_dpdepth.op import ObjectiveOp
+
+    def is_objective(variable) -> bool:
+        return variable.owner is not None and isinstance(variable.owner.op, ObjectiveOp)
+
+    seen = set()
+    for variable in (*model.basic_RVs, *model.potentials):
+        own = is_objective(variable) and variable not in seen
+        seen.add(variable)
+        if any(is_objective(v) for v in ancestors(variable.owner.inputs if own else [variable])):
+            raise ValueError(
+                f"{variable.name!r} uses the objective of a mechanism again, so the density is not the one that "
+                "epsilon was computed for. Add each mechanism once, through exponential_mechanism, and use its "
+                "Potential nowhere else."
+            )
+
+
 def _unwrapped(location):
     """Undo the `atleast_1d` and cast of `potential`, to reach the user's variable."""
+    from pytensor.scalar.basic import Cast
     from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-    node = location.owner
-    while (
-        node is not None
-        and location.name is None
-        and isinstance(node.op, DimShuffle | Elemwise)
-        and len(node.inputs) == 1
-    ):
-        location = node.inputs[0]
-        node = location.owner
+    def keeps_values(op) -> bool:
+        return isinstance(op, DimShuffle) or isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
+
+    while location.name is None and location.owner is not None and keeps_values(location.owner.op):
+        location = location.owner.inputs[0]
     return location
 
 

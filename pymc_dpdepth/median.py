@@ -244,12 +244,15 @@ def _model(settings: Mechanism, location: Any, rows: np.ndarray):
         )
     location = clone_replace(location, rebuild_strict=False)
     is_variable = location.owner is not None and isinstance(location.owner.op, RandomVariable | SymbolicRandomVariable)
-    with pm.Model(coords={"coordinate": list(settings.columns)}) as model:
+    # model=None: inside a `with pm.Model()` of the user's, the private mechanism must not join that model.
+    with pm.Model(coords={"coordinate": list(settings.columns)}, model=None) as model:
         if is_variable:
             model.register_rv(location, LOCATION, dims=("coordinate",))
         else:
-            for part, column in zip(components(location), settings.columns, strict=True):
-                model.register_rv(part, f"{LOCATION}_{column}")
+            parts = list(components(location))
+            labels = settings.columns if len(parts) == settings.d else range(len(parts))
+            for part, label in zip(parts, labels, strict=True):
+                model.register_rv(part, f"{LOCATION}_{label}")
             location = pm.Deterministic(LOCATION, location, dims=("coordinate",))
         pm.Potential(settings.name, potential(settings, location, rows))
     return model

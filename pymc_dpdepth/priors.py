@@ -197,12 +197,14 @@ def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def is_flat(location) -> bool:
     """Whether an improper prior (`pm.Flat`, `pm.HalfFlat`) is among the ancestors of a variable."""
+    from pytensor.compile.builders import OpFromGraph
     from pytensor.graph.traversal import ancestors
 
-    return any(
-        variable.owner is not None and getattr(variable.owner.op, "name", None) in FLAT_NAMES
-        for variable in ancestors([location])
-    )
+    ops = [variable.owner.op for variable in ancestors([location]) if variable.owner is not None]
+    if any(getattr(op, "name", None) in FLAT_NAMES for op in ops):
+        return True
+    # A symbolic distribution, such as pm.Truncated, keeps what it is made of in a graph of its own.
+    return any(is_flat(output) for op in ops if isinstance(op, OpFromGraph) for output in op.fgraph.outputs)
 
 
 def read_prior(location, d: int) -> ProductPrior:
@@ -281,6 +283,8 @@ def _read_block(variable, start: int, width: int) -> Block:
     if node is None or not isinstance(node.op, RandomVariable | SymbolicRandomVariable):
         raise NotAProductPriorError("the location is computed from other variables, not a random variable itself")
     family_name = type(node.op).__name__.removesuffix("RV")
+    if variable.type.numpy_dtype.kind != "f":
+        raise NotAProductPriorError(f"{family_name} is discrete; exact draws need a prior with a density")
     if node.op.ndim_supp:
         raise NotAProductPriorError(f"{family_name} is a multivariate prior, not a product of univariate ones")
     parameters = _constant_parameters(node, family_name, width)
