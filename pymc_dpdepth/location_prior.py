@@ -6,6 +6,7 @@ Everything here looks at the prior alone, except for the warning about a prior t
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -102,59 +103,86 @@ def center_and_scale(location, prior, d: int):
 
 
 def warn_if_prior_reads_data(
-    location, prior: ProductPrior | NotAProductPriorError, table: Table, stacklevel: int
+    location, prior: ProductPrior | NotAProductPriorError, standardize, table: Table, stacklevel: int
 ) -> None:
-    """Warn where the prior seems to come from the rows. No value is named."""
+    """Warn where the prior, or the standardisation, seems to come from the rows. No value is named."""
     from pytensor.compile.sharedvalue import SharedVariable
     from pytensor.graph.traversal import ancestors
     from pytensor.tensor.type import TensorType
 
     for variable in ancestors([location]):
-        if isinstance(variable, SharedVariable) and isinstance(variable.type, TensorType) and variable.ndim > 0:
+        if not (isinstance(variable, SharedVariable) and isinstance(variable.type, TensorType)):
+            continue
+        if variable.ndim or variable.type.numpy_dtype.kind == "f":  # a whole number alone may be the length of a dim
             warnings.warn(
                 f"The prior of the location depends on the shared variable {variable.name or '(unnamed)'}. A prior "
-                f"must be "
-                "chosen without the private rows; if that variable holds public numbers, pass them as constants.",
+                "must be chosen without the private rows; if that variable holds public numbers, pass them as "
+                "constants.",
                 PrivacyLeakWarning,
                 stacklevel=stacklevel,
             )
-    computed = [
-        (block, parameter, ~_written(parameter))
-        for block in (prior.blocks if isinstance(prior, ProductPrior) else ())
-        for parameter in block.parameters
-    ]
-    if not table.rows.size or not any(unwritten.any() for _, _, unwritten in computed):
+    numbers = [("A parameter of the prior", values) for values in _prior_numbers(location, prior, len(table.columns))]
+    if isinstance(standardize, tuple | list):
+        numbers += [("standardize", np.asarray(part, dtype=np.float64)) for part in standardize]
+    numbers = [(what, np.broadcast_to(values, len(table.columns))) for what, values in numbers]
+    if not len(table.rows) or all(_written(values).all() for _, values in numbers):
         return
     statistics = _statistics(table.rows)
-    for block, parameter, unwritten in computed:
+    for what, values in numbers:
         for word, statistic in statistics.items():
-            same = unwritten & np.isclose(parameter, statistic[block.columns], rtol=EQUAL, atol=0.0)
+            same = ~_written(values) & np.isclose(values, statistic, rtol=EQUAL, atol=0.0)
             if same.any():
-                columns = [table.columns[block.start + int(i)] for i in np.flatnonzero(same)]
+                columns = [table.columns[j] for j in np.flatnonzero(same)]
                 warnings.warn(
-                    f"A parameter of the prior equals the {word} of the rows in column {columns}. A prior that is "
-                    f"read off "
-                    "the private rows breaks the guarantee; choose it from public knowledge.",
+                    f"{what} equals the {word} of the rows in column {columns}. What is read off the private rows "
+                    "breaks the guarantee; choose it from public knowledge.",
                     PrivacyLeakWarning,
                     stacklevel=stacklevel,
                 )
 
 
+def _prior_numbers(location, prior, d: int) -> Iterator[np.ndarray]:
+    """Yield the numbers of a prior, each of shape () or (d,), NaN in columns that have no such number."""
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.type import TensorType
+
+    if isinstance(prior, ProductPrior):
+        for k in range(max(len(block.parameters) for block in prior.blocks)):
+            values = np.full(d, np.nan)
+            for block in prior.blocks:
+                if k < len(block.parameters):
+                    values[block.columns] = block.parameters[k]
+            yield values
+        return
+    for variable in ancestors([location]):
+        if isinstance(variable, Constant) and isinstance(variable.type, TensorType):
+            values = np.asarray(variable.data)
+            if values.dtype.kind == "f" and (values.size == 1 or values.shape == (d,)):
+                yield values.astype(np.float64).reshape(values.shape if values.size > 1 else ())
+
+
 def _statistics(rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what a prior might have been read off; NaN where a column has no finite entry."""
+    """Return what a prior might have been read off, by column and overall; NaN where no entry is finite."""
+    words = {
+        "mean": np.nanmean,
+        "median": np.nanmedian,
+        "standard deviation": np.nanstd,
+        "sample standard deviation": lambda rows, axis: np.nanstd(rows, axis=axis, ddof=1),
+        "minimum": np.nanmin,
+        "maximum": np.nanmax,
+    }
+    d = rows.shape[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return {
-            "mean": np.nanmean(rows, axis=0),
-            "median": np.nanmedian(rows, axis=0),
-            "standard deviation": np.nanstd(rows, axis=0),
-            "sample standard deviation": np.nanstd(rows, axis=0, ddof=1),
-            "minimum": np.nanmin(rows, axis=0),
-            "maximum": np.nanmax(rows, axis=0),
-        }
+        statistics = {word: statistic(rows, axis=0) for word, statistic in words.items()}
+        if d > 1:
+            overall = {f"overall {word}": statistic(rows, axis=None) for word, statistic in words.items()}
+            statistics |= {word: np.full(d, value) for word, value in overall.items()}
+    return statistics
 
 
 def _written(parameter: np.ndarray) -> np.ndarray:
     """Whether each number has few significant digits."""
     rounded = np.array([float(f"{value:.{WRITTEN_DIGITS}g}") for value in parameter])
-    return rounded == parameter
+    return (rounded == parameter) | np.isnan(parameter)

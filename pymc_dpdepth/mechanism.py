@@ -146,8 +146,8 @@ def set_up(
         prior = read_prior(location, d)
     except NotAProductPriorError as reason:
         prior = reason
-    warn_if_prior_reads_data(location, prior, table, stacklevel=4)
     center, scale = standardization(location, prior, d, depth, standardize)
+    warn_if_prior_reads_data(location, prior, standardize, table, stacklevel=4)
     fill = center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
     rows = apply_nonfinite(table.rows, table.columns, nonfinite, fill)
     settings = Mechanism(
@@ -223,7 +223,8 @@ def exponential_mechanism(
     Warns
     -----
     PrivacyLeakWarning
-        If a parameter of the prior equals a statistic of X, or depends on a shared variable.
+        If a parameter of the prior, or of `standardize`, equals a statistic of X, or if the prior depends on a shared
+        variable.
 
     Notes
     -----
