@@ -2,9 +2,9 @@
 
     python benchmarks/bench_smoothed_depth.py
 
-n = 2000 standard normal rows in d = 20, m = 200 directions, smoothing s = 100. Both sides get the rows projected beforehand, as
-a sampler does: the projections do not depend on the point. Points are standard normal draws around the middle, scaled by
-0.1 and 1, and the middle itself, where most rows lie inside the logistic's reach. The median over repeats is printed.
+n = 2000 standard normal rows in d = 20, m = 200 directions, smoothing s = 100. Both sides get the rows projected
+beforehand, as a sampler does: the projections do not depend on the point. Points are the middle itself, where most rows
+lie inside the logistic's reach, and normal draws around it. The median over repeats is printed.
 """
 
 from __future__ import annotations

@@ -236,14 +236,22 @@ def smoothing_block(smoothing: float) -> float:
     return 2.0 ** math.floor(math.log2(BLOCK_SPAN / smoothing))
 
 
-def smoothing_factors(ordered: np.ndarray, smoothing: float) -> np.ndarray:
-    """Return exp(s (z - a)) for every projection z; the anchor a is z rounded down to a multiple of the block width.
+@numba.njit(cache=True, nogil=True)
+def block_anchor(z, width):
+    """Return z rounded down to a multiple of the block width: a power of two, so that z - anchor is exact."""
+    anchor = np.floor(z / width) * width
+    return anchor - width if anchor > z else anchor  # z / width can underflow to -0 where z < 0
 
-    The width is a power of two, so that z - a is exact however far from 0 the rows lie. Each factor depends on its own
-    row alone.
-    """
-    width = smoothing_block(smoothing)
-    return np.exp(smoothing * (ordered - np.floor(ordered / width) * width))
+
+@numba.njit(cache=True, nogil=True)
+def smoothing_factors(ordered, smoothing, width):
+    """Return exp(s (z - anchor)) for every projection z (m, n): between 1 and e^BLOCK_SPAN, from its own row alone."""
+    factors = np.empty(ordered.shape)
+    for k in range(ordered.shape[0]):
+        for i in range(ordered.shape[1]):
+            z = ordered[k, i]
+            factors[k, i] = math.exp(smoothing * (z - block_anchor(z, width)))
+    return factors
 
 
 @numba.njit(cache=True, nogil=True)
@@ -253,12 +261,12 @@ def _logistic_sums(t, ordered, factors, s, width):
     reach = SATURATION / s
     first = count_below(ordered, t - reach, 0, n)
     last = count_up_to(ordered, t + reach, first, n)
-    # Every row adds a number in [0, 1] that depends on that row and t alone and decreases in z_i: 1 (saturated), p_i,
-    # or 0 (saturated). That is all that the proof of the sensitivity asks of it.
+    # Every row adds a number in [0, 1] that depends on that row and t alone: 1 (saturated), p_i, or 0 (saturated). The
+    # proof of the sensitivity asks no more of it.
     total, slope = float(first), 0.0
     start = first
     while start < last:
-        anchor = np.floor(ordered[start] / width) * width
+        anchor = block_anchor(ordered[start], width)
         stop = count_below(ordered, anchor + width, start, last)
         if stop == start:
             # Projections so far out that doubles are spaced wider than a block: a block is then a single number.

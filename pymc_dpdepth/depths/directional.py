@@ -325,8 +325,9 @@ class IntegratedDual(DirectionalDepth):
         directions = self.resolve(rows.shape[1]).directions.matrix()
         ordered = aggregate.project_clamped(rows, directions)
         ordered.sort(axis=1)
-        factors = aggregate.smoothing_factors(ordered, self.smoothing)
-        return ordered, factors, directions, np.array([self.smoothing, aggregate.smoothing_block(self.smoothing)])
+        width = aggregate.smoothing_block(self.smoothing)
+        factors = aggregate.smoothing_factors(ordered, self.smoothing, width)
+        return ordered, factors, directions, np.array([self.smoothing, width])
 
     def kernel(self) -> Any:
         """Return the compiled function of one point; see `Depth.kernel`."""

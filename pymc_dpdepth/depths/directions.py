@@ -156,7 +156,7 @@ class Directions:
         largest = np.max(np.abs(rows), axis=1, keepdims=True)
         scaled = rows / largest
         scaled_norm = np.sqrt(np.sum(scaled * scaled, axis=1, keepdims=True))
-        norm = np.minimum(largest, 2.0) * scaled_norm  # the norm where it is below 2; above, a number that does not overflow
+        norm = np.minimum(largest, 2.0) * scaled_norm  # the norm where it can be 1; capped so as not to overflow
         unit = np.abs(norm - 1) <= _UNIT_TOLERANCE
         several = np.count_nonzero(rows, axis=1, keepdims=True) > 1
         rows = np.where(unit & several, rows, scaled / scaled_norm)

@@ -182,6 +182,31 @@ def test_upper_bound_is_reached_where_all_rows_equal_the_point(depth, n):
     assert depth.evaluate(points, generator.standard_normal((n, 3))).max() <= depth.upper_bound(n, 3)
 
 
+@pytest.mark.parametrize("n", [1, 2, 10, 101])
+@pytest.mark.parametrize("depth", [*(depth() for depth in STEP), IntegratedDual(1e3)], ids=repr)
+def test_one_pair_moves_up_by_the_sensitivity_at_one_point_and_down_at_another(depth, n):
+    """Hence beta = epsilon / (2 GS): with weight q at the first point the log ratio tends to 2 beta GS as q falls."""
+    rows, other = np.zeros((n, 2)), np.zeros((n, 2))
+    rows[0], other[0] = -1.0, 1.0
+    # On the data for the step dual and at n = 1 (atoms are counted there), between the rows otherwise.
+    on_the_data = n == 1 or depth == IntegratedDual()
+    points = np.array([[-1.0, -1.0], [1.0, 1.0]]) * (1.0 if on_the_data else 0.5)
+    gs, epsilon = depth.sensitivity(n, 2), 1.0
+    at_rows, at_other = depth.evaluate(points, rows), depth.evaluate(points, other)
+    assert (at_rows - at_other).tolist() == pytest.approx([gs, -gs], rel=1e-12)
+
+    def log_ratio(q, beta):
+        weights = np.array([q, 1 - q])
+        laws = [
+            weights * np.exp(beta * depths) / np.sum(weights * np.exp(beta * depths)) for depths in (at_rows, at_other)
+        ]
+        return np.log(laws[0][0] / laws[1][0])
+
+    assert log_ratio(1e-9, epsilon / (2 * gs)) == pytest.approx(epsilon, abs=1e-8)
+    assert log_ratio(1e-9, epsilon / (2 * gs)) <= epsilon
+    assert log_ratio(1e-9, 1.05 * epsilon / (2 * gs)) > 1.04 * epsilon
+
+
 # Planted bugs: depths that claim more than they keep. Every attack must see them.
 
 
