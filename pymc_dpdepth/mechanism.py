@@ -85,6 +85,7 @@ class Mechanism:
             "name": self.name,
             "depth": self.depth.describe(),
             "epsilon": self.epsilon,
+            "max_rows_per_unit": self.max_rows_per_unit,
             "sensitivity": self.sensitivity,
             "n": self.n,
             "center": list(self.center),

@@ -7,6 +7,7 @@ It holds no error bound, step count, run time or diagnostic, since those are fun
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from dataclasses import dataclass
@@ -93,8 +94,12 @@ class Release:
         """Fill in the version and refuse a guarantee without a meaning."""
         if self.guarantee not in GUARANTEES:
             raise ValueError(f"guarantee: expected one of {sorted(GUARANTEES)}, got {self.guarantee!r}.")
-        if self.simulation not in (True, False, "unknown"):
+        if not isinstance(self.simulation, bool) and self.simulation != "unknown":
             raise ValueError('simulation: expected True, False or "unknown".')
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ValueError(f"{name}: expected a finite number >= 0, got {value!r}.")
         if not self.package_version:
             object.__setattr__(self, "package_version", version("pymc_dpdepth"))
 
@@ -166,7 +171,7 @@ class Release:
         """
         text = Path(path).read_text(encoding="utf-8")
         try:
-            record = json.loads(text)
+            record = json.loads(text, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: expected the JSON of a Release; line {error.lineno} is not JSON.") from None
         return cls.from_dict(record)
@@ -228,10 +233,20 @@ def _array_record(array: xarray.DataArray) -> dict[str, Any]:
 def _array_of(name: str, entry: dict[str, Any]) -> xarray.DataArray:
     import xarray as xr
 
-    values = np.asarray(entry["values"])
-    if values.dtype == object:
-        raise ValueError(f"{name}: expected numbers of one shape.")
+    if not isinstance(entry, dict) or set(entry) != {"dims", "coords", "values"}:
+        raise ValueError(f"{name}: expected an array's dims, coords and values.")
+    try:
+        values = np.asarray(entry["values"])
+    except ValueError:  # lists of different lengths
+        values = np.asarray(None)
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise ValueError(f"{name}: expected finite numbers of one shape.")
     return xr.DataArray(values, dims=entry["dims"], coords=entry["coords"], name=name)
+
+
+def _refuse_constant(token: str) -> None:
+    """Refuse NaN and Infinity, which Python reads though they are not JSON; `to_json` never writes them."""
+    raise ValueError(f"Expected the JSON of a Release; {token} is not JSON.")
 
 
 def _write_at_once(path: Path, text: str) -> None:

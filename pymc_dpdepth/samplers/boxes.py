@@ -120,7 +120,7 @@ def level_log_weights(keys: np.ndarray, floors: np.ndarray, epsilon: float) -> n
     return weights
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would show the rows' keys
 class BoxLaw:
     """Law of the halfspace exponential mechanism over M orthonormal directions.
 

@@ -108,7 +108,7 @@ def draw_indices(cumulative: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     return np.minimum(np.searchsorted(cumulative, uniforms * cumulative[-1], side="right"), last_positive)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # a repr would show the rows' keys
 class SegmentLaw:
     """Independent segment laws of one or more directions.
 
