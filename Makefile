@@ -6,10 +6,10 @@
 #   make install   .venv with the package, nothing else
 #   make clean     remove .venv and what the other targets wrote
 #
-# make demo PYTHON=/path/to/python3 names the Python to build .venv with; make test workers=2 runs the tests in two processes.
+# make demo PYTHON=/path/to/python3 names the Python to build .venv with; make test workers=0 tests in one process.
 
 python := .venv/bin/python
-workers ?= 0
+workers ?= 2
 export PYTHON
 
 .PHONY: demo test lint install install-test clean
