@@ -83,7 +83,14 @@ def test_seldom_used_heavy_modules_are_imported_where_they_are_used(path):
 
 
 FOUNDATIONS = "errors bits grid families priors prior_strings randomness tables table_columns table_files".split()
-LAYERS = {name: 0 for name in FOUNDATIONS} | {"depths": 1, "op": 2, "mechanism": 3, "samplers": 4, "record": 5}
+LAYERS = {name: 0 for name in FOUNDATIONS} | {
+    "depths": 1,
+    "op": 2,
+    "location_prior": 3,
+    "mechanism": 3,
+    "samplers": 4,
+    "record": 5,
+}
 FRONT_DOORS = 6
 
 
