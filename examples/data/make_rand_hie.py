@@ -2,8 +2,8 @@
 
     python examples/data/make_rand_hie.py path/to/statsmodels/datasets/randhie/src/randhie.csv
 
-The source ships in the PyPI package statsmodels. It holds one row for each person and year; this keeps each person's first
-year, so that one row is one person and replacing a row protects a person.
+The source ships in the PyPI package statsmodels. It holds one row for each person and year; this keeps each person's
+first year, so that one row is one person and replacing a row protects a person.
 """
 
 import sys
