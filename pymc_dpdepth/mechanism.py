@@ -282,7 +282,12 @@ def potential(settings: Mechanism, location: Any, rows: np.ndarray) -> Any:
     center, scale = np.asarray(settings.center), np.asarray(settings.scale)
     prepared = [pytensor.shared(array) for array in depth.prepare((rows - center) / scale)]
     return DepthOp(settings)(
-        theta, shared_rows, pt.constant(settings.beta), pt.constant(center), pt.constant(scale), *prepared
+        theta,
+        shared_rows,
+        pt.constant(settings.beta, dtype="float64"),
+        pt.constant(center),
+        pt.constant(scale),
+        *prepared,
     )
 
 

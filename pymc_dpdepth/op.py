@@ -22,7 +22,11 @@ from pymc_dpdepth.errors import NotDifferentiableError
 __all__ = ["DepthOp", "ExpressionOp", "ObjectiveOp"]
 
 THETA, ROWS = 0, 1
-KERNEL_VERSION = 1
+KERNEL_VERSION = 2
+# A numba function without these options inherits them from its caller, and what PyTensor compiles allows sums to be
+# reordered and divisions to become products. Kernels inherit from what is compiled with these, so that they compute in
+# a graph what they compute by themselves.
+STRICT = {"fastmath": False, "error_model": "python"}
 
 
 class ObjectiveOp(Op):
@@ -86,7 +90,7 @@ class DepthOp(ObjectiveOp):
             output_storage[1][0] = beta * gradient / scale
         else:
             value = result
-        output_storage[0][0] = np.asarray(beta * value)
+        output_storage[0][0] = np.asarray(beta * value, dtype=np.float64)
 
     def pullback(self, inputs, outputs, cotangents):
         """Return the cotangent of theta, the second output times that of the value."""
@@ -113,9 +117,12 @@ class ExpressionOp(ObjectiveOp):
     Inputs: theta, the raw rows (n, d), and the scaled expression ().
     """
 
+    # The output is the expression's own memory: nothing may work in place on it while the expression is needed.
+    view_map = {0: [2]}
+
     def make_node(self, theta, rows, expression):
         """Build the application; one scalar."""
-        return Apply(self, [theta, rows, expression], [dscalar()])
+        return Apply(self, [theta, rows, expression.astype("float64")], [dscalar()])
 
     def infer_shape(self, node, input_shapes):
         """Return ()."""
@@ -127,7 +134,7 @@ class ExpressionOp(ObjectiveOp):
 
     def perform(self, node, inputs, output_storage):
         """Return the expression's value."""
-        output_storage[0][0] = np.asarray(inputs[-1], dtype=np.float64)
+        output_storage[0][0] = inputs[-1]
 
     def pullback(self, inputs, outputs, cotangents):
         """Hand the cotangent on to the expression."""
@@ -152,14 +159,14 @@ def _register_numba() -> None:
 
         if op.depth.differentiable:
 
-            @numba.njit
+            @numba.njit(**STRICT)
             def objective(theta, rows, beta, center, scale, *prepared):
                 value, gradient = kernel((theta - center) / scale, *prepared)
                 return np.asarray(beta.item() * value), beta.item() * gradient / scale
 
         else:
 
-            @numba.njit
+            @numba.njit(**STRICT)
             def objective(theta, rows, beta, center, scale, *prepared):
                 return np.asarray(beta.item() * kernel((theta - center) / scale, *prepared))
 
@@ -167,7 +174,7 @@ def _register_numba() -> None:
 
     @register_funcify_and_cache_key(ExpressionOp)
     def numba_expression(op, node=None, **kwargs):
-        @numba.njit
+        @numba.njit(**STRICT)
         def objective(theta, rows, expression):
             return expression
 
