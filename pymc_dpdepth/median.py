@@ -18,7 +18,7 @@ from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, plan_exact
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS
-from pymc_dpdepth.tables import read_table
+from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
 
@@ -128,7 +128,7 @@ def private_median(
     check_ledger(ledger)
     if sampler not in SAMPLERS:
         raise ValueError(f"sampler: expected one of {SAMPLERS}, got {sampler!r}.")
-    table = read_table(data, columns)
+    table = data if isinstance(data, Table) else read_table(data, columns)
     location = prior_distribution(prior, table.columns)
     settings, product, rows = set_up(
         MECHANISM,
