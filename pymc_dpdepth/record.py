@@ -6,6 +6,7 @@ It holds no error bound, step count, run time or diagnostic, since those are fun
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -129,8 +130,8 @@ class Release:
             "simulation": self.simulation,
             "locations": {name: _array_record(array) for name, array in self.locations.items()},
             "parameters": {name: _array_record(array) for name, array in self.parameters.data_vars.items()},
-            "mechanisms": [dict(mechanism) for mechanism in self.mechanisms],
-            "priors": self.priors,
+            "mechanisms": copy.deepcopy(list(self.mechanisms)),
+            "priors": copy.deepcopy(self.priors),
         }
 
     def to_json(self, path: str | os.PathLike | None = None) -> str:
