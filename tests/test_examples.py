@@ -1,0 +1,44 @@
+"""What README and examples show, run as they stand."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pymc_dpdepth as dpd
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_quickstart_writes_what_it_says(tmp_path):
+    script = ROOT / "examples" / "quickstart.py"
+    result = subprocess.run(
+        [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    release = dpd.Release.from_json(tmp_path / "release.json")
+    assert release.guarantee == "float64" and release.simulation is False
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release.json", "release.png"]
+    for name in release.value.coordinate.values:
+        assert str(name) in result.stdout
+    assert "release.json" in result.stdout and "release.png" in result.stdout
+
+
+def test_readme_code_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) >= 2
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["release"].guarantee == "float64"
+    assert dpd.Release.from_json(tmp_path / "release.json") == names["release"]
+
+
+def test_readme_names_the_two_commands_first():
+    text = (ROOT / "README.md").read_text()
+    assert 0 < text.index("make demo") < text.index("make test") < text.index("pip install") < text.index("```python")
+
+
+def test_readme_links_lead_somewhere():
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / target).exists(), target
