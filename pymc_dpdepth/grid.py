@@ -76,27 +76,28 @@ def mass(first, last, low_floor, high_floor):
 
 @numba.njit(cache=True, nogil=True)
 def draw_in_tail(first, last, floor, uniform):
-    """Draw a lower-side cell among first, ..., last by mass, from one uniform."""
+    """Draw a lower-side cell among first, ..., last by mass, from one uniform; never one beyond the floor."""
     left, right = lower_edge(first, floor), lower_edge(last + 1, floor)
     key = float_to_bits(left + (right - left) * uniform) >> SHIFT
-    return min(max(key, first), last)
+    return min(max(key, first, floor), last)
 
 
 @numba.njit(cache=True, nogil=True)
-def draw_key(first, last, low_floor, high_floor, uniform):
-    """Draw a cell among first, ..., last by prior mass, from one uniform in [0, 1)."""
-    if last < FIRST_UPPER_KEY:
-        return draw_in_tail(first, last, low_floor, uniform)
-    if first >= FIRST_UPPER_KEY:
-        return LAST_KEY - draw_in_tail(LAST_KEY - last, LAST_KEY - first, high_floor, uniform)
-    below = 0.5 - lower_edge(first, low_floor)
-    above = 0.5 - lower_edge(LAST_KEY - last, high_floor)
-    threshold = below / (below + above)
-    if uniform < threshold:
-        return draw_in_tail(first, FIRST_UPPER_KEY - 1, low_floor, uniform / threshold)
-    # 1 - threshold is above / (below + above): measuring from the right end keeps far upper tails reachable.
-    rest = (1.0 - uniform) / (1.0 - threshold)
-    return LAST_KEY - draw_in_tail(LAST_KEY - last, FIRST_UPPER_KEY - 1, high_floor, min(rest, 1.0))
+def draw_key(first, last, low_floor, high_floor, side, uniform):
+    """Draw a cell among first, ..., last by prior mass, from two uniforms in [0, 1).
+
+    Across the median, `side` chooses the side. A uniform of its own for the place on that side keeps both tails
+    reachable down to 2**-106: 1 - u, or u - 1/2, would know no number below 2**-53.
+    """
+    below = above = 0.0
+    if first < FIRST_UPPER_KEY:
+        below = lower_edge(min(last + 1, FIRST_UPPER_KEY), low_floor) - lower_edge(first, low_floor)
+    if last >= FIRST_UPPER_KEY:
+        nearest = LAST_KEY - max(first, FIRST_UPPER_KEY) + 1
+        above = lower_edge(nearest, high_floor) - lower_edge(LAST_KEY - last, high_floor)
+    if side * (below + above) < below:
+        return draw_in_tail(first, min(last, FIRST_UPPER_KEY - 1), low_floor, uniform)
+    return LAST_KEY - draw_in_tail(LAST_KEY - last, LAST_KEY - max(first, FIRST_UPPER_KEY), high_floor, uniform)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -109,7 +110,8 @@ def draw_keys(first, last, floors, uniforms):
         Inclusive ends of the runs of cells.
     floors : ndarray of int64, shape (d, 2)
         Floors of the lower and the upper side of each coordinate.
-    uniforms : ndarray of float64, shape (draws, d)
+    uniforms : ndarray of float64, shape (2, draws, d)
+        For the side of the median and the place on it.
 
     Returns
     -------
@@ -118,7 +120,8 @@ def draw_keys(first, last, floors, uniforms):
     keys = np.empty_like(first)
     for draw in range(first.shape[0]):
         for j in range(first.shape[1]):
-            keys[draw, j] = draw_key(first[draw, j], last[draw, j], floors[j, 0], floors[j, 1], uniforms[draw, j])
+            side, uniform = uniforms[0, draw, j], uniforms[1, draw, j]
+            keys[draw, j] = draw_key(first[draw, j], last[draw, j], floors[j, 0], floors[j, 1], side, uniform)
     return keys
 
 

@@ -147,4 +147,4 @@ class BoxLaw:
         inside = (levels > 0)[:, None]
         first = np.where(inside, self.keys[:, left].T, 0)
         last = np.where(inside, self.keys[:, right].T, LAST_KEY)
-        return draw_keys(first, last, self.floors, bits.uniforms((draws, count)))
+        return draw_keys(first, last, self.floors, bits.uniforms((2, draws, count)))

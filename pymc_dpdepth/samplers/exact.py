@@ -63,7 +63,7 @@ class ExactPlan:
             cells[:, active] = self._law(keys, floors[active]).draw(bits, draws)
         if free.size:
             everything = np.zeros((draws, free.size), dtype=np.int64)
-            uniforms = bits.uniforms((draws, free.size))
+            uniforms = bits.uniforms((2, draws, free.size))
             cells[:, free] = draw_keys(everything, everything + LAST_KEY, floors[free], uniforms)
         return self.frame.locations(cells)
 
@@ -120,5 +120,5 @@ def draw_prior(prior: ProductPrior, bits: RandomBits, draws: int) -> np.ndarray:
     from pymc_dpdepth.grid import LAST_KEY, draw_keys
 
     everything = np.zeros((draws, prior.d), dtype=np.int64)
-    cells = draw_keys(everything, everything + LAST_KEY, prior.floors(), bits.uniforms((draws, prior.d)))
+    cells = draw_keys(everything, everything + LAST_KEY, prior.floors(), bits.uniforms((2, draws, prior.d)))
     return prior.values(cells)

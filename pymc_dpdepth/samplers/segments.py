@@ -89,15 +89,20 @@ def segment_log_weights(keys, low_floor, high_floor, code, unit):
 
 @numba.njit(cache=True, nogil=True)
 def cumulative_weights(log_weights):
-    """Return running sums of exp(log_weights - max), with Kahan's correction so that many small terms are not lost."""
+    """Return running sums of exp(log_weights - max), with Kahan's correction so that many small terms are not lost.
+
+    A weight of 0 leaves the sum as it is, correction included, so that its index is never drawn.
+    """
     top = log_weights.max()
     sums = np.empty(log_weights.size)
     total, lost = 0.0, 0.0
     for i in range(log_weights.size):
-        term = np.exp(log_weights[i] - top) - lost
-        new = total + term
-        lost = (new - total) - term
-        total = new
+        weight = np.exp(log_weights[i] - top)
+        if weight > 0.0:
+            term = weight - lost
+            new = total + term
+            lost = (new - total) - term
+            total = new
         sums[i] = total
     return sums
 
@@ -131,13 +136,13 @@ class SegmentLaw:
     def draw(self, bits: RandomBits, draws: int) -> np.ndarray:
         """Draw cells, shape (draws, M)."""
         count = self.keys.shape[0]
-        uniforms = bits.uniforms((2, draws, count))
+        uniforms = bits.uniforms((3, draws, count))
         cells = np.empty((draws, count), dtype=np.int64)
         for j in range(count):
             first, last = segments_of(self.keys[j])
             log_weights = segment_log_weights(self.keys[j], *self.floors[j], self.code, self.unit)
             chosen = draw_indices(cumulative_weights(log_weights), uniforms[0, :, j])
             cells[:, j : j + 1] = draw_keys(
-                first[chosen, None], last[chosen, None], self.floors[j : j + 1], uniforms[1, :, j : j + 1]
+                first[chosen, None], last[chosen, None], self.floors[j : j + 1], uniforms[1:, :, j : j + 1]
             )
         return cells
