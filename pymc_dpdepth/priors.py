@@ -16,6 +16,7 @@ QUARTILE = 0.25
 # the 9e-13 of a cell, see grid.py), so the number that stands for a cell may lie this share of a cell outside it.
 MARGIN = 0.25
 LONGEST_DECIMAL = 17  # significant digits that tell any two doubles apart
+EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 FLAT_NAMES = {"flat", "half_flat"}
 
 
@@ -189,6 +190,8 @@ def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
             # Multiply by an exact power of ten on the side where it is one: x = round(m * 10^p) / 10^p.
             power = 10.0 ** np.abs(places)
             decimal = np.where(places >= 0, np.rint(middle * power) / power, np.rint(middle / power) * power)
+        far = open_ & (np.abs(places) > EXACT_POWER)
+        decimal[far] = [float(f"{value:.{digits - 1}e}") for value in middle[far]]
         hit = open_ & (decimal >= low) & (decimal <= high)
         result[hit] = decimal[hit]
         open_ &= ~hit
