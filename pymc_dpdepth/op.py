@@ -9,6 +9,9 @@ on, where a Python attribute of the model would be lost.
 from __future__ import annotations
 
 import hashlib
+import inspect
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from pytensor.gradient import DisconnectedType
@@ -22,7 +25,6 @@ from pymc_dpdepth.errors import NotDifferentiableError
 __all__ = ["DepthOp", "ExpressionOp", "ObjectiveOp"]
 
 THETA, ROWS = 0, 1
-KERNEL_VERSION = 2
 # A numba function without these options inherits them from its caller, and what PyTensor compiles allows sums to be
 # reordered and divisions to become products. Kernels inherit from what is compiled with these, so that they compute in
 # a graph what they compute by themselves.
@@ -141,12 +143,31 @@ class ExpressionOp(ObjectiveOp):
         return [DisconnectedType()(), DisconnectedType()(), cotangents[0]]
 
 
-def _cache_key(op: ObjectiveOp, node: Apply) -> str:
-    """Name the compiled function: the kernel and the arity alone, so that other data or another epsilon reuse it."""
-    kernel = op.depth.kernel() if isinstance(op, DepthOp) else None
-    name = f"{kernel.__module__}.{kernel.__name__}" if kernel is not None else ""
-    text = f"pymc_dpdepth {type(op).__name__} {name} {len(node.inputs)} {KERNEL_VERSION}"
+def _cache_key(op: ObjectiveOp, node: Apply) -> str | None:
+    """Name the compiled function: its source and arity alone, so that other data or another epsilon reuse it.
+
+    None, for a kernel of the user's whose source is not in a file, keeps PyTensor from storing it.
+    """
+    text = f"pymc_dpdepth {type(op).__name__} {len(node.inputs)} {_digest_of_sources()}"
+    if isinstance(op, DepthOp):
+        kernel = op.depth.kernel().py_func
+        text += f" {kernel.__module__}.{kernel.__qualname__}"
+        if not str(kernel.__module__).startswith("pymc_dpdepth."):
+            try:
+                text += hashlib.sha256(Path(inspect.getfile(kernel)).read_bytes()).hexdigest()
+            except (OSError, TypeError):
+                return None
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache
+def _digest_of_sources() -> str:
+    """Return a digest of all source that a kernel may use: PyTensor keeps what it compiled on disk, across versions."""
+    package = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in (package / "op.py", package / "bits.py", *sorted((package / "depths").glob("*.py"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _register_numba() -> None:

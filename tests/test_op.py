@@ -1,3 +1,6 @@
+import importlib
+import sys
+
 import cloudpickle
 import numba
 import numpy as np
@@ -11,6 +14,7 @@ from pytensor.gradient import verify_grad
 from pytensor.printing import pprint
 
 import pymc_dpdepth as dpd
+from pymc_dpdepth import op
 from pymc_dpdepth.mechanism import potential, read_mechanisms, set_up
 from pymc_dpdepth.op import DepthOp
 
@@ -135,6 +139,36 @@ def test_kernels_in_a_graph_keep_the_order_of_their_arithmetic():
     assert numba.njit(fastmath=True)(lambda x: inheriting(x))(np.ones(2)) == 1
     theta, value, _ = graph(ResidualDepth())
     assert pytensor.function([theta], value)(np.ones(2)) == 0
+
+
+def test_a_kernel_that_changed_is_compiled_anew(tmp_path, monkeypatch):
+    """PyTensor keeps compiled functions on disk by their key alone, so the key must change with the source."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for constant in ("0.25", "0.5"):
+        source = f"import numba\n\n@numba.njit\ndef kernel(theta, *prepared):\n    return {constant}\n"
+        (tmp_path / "changing_kernel.py").write_text(source)
+        sys.modules.pop("changing_kernel", None)
+        kernel = importlib.import_module("changing_kernel").kernel
+        depth = type("Changing", (dpd.Halfspace,), {"kernel": lambda self, kernel=kernel: kernel})()
+        theta, value, settings = graph(depth)
+        assert pytensor.function([theta], value)(np.ones(2)) == settings.beta * float(constant)
+
+
+def test_a_kernel_without_a_file_is_not_kept():
+    scope = {}
+    exec("def kernel(theta, *prepared):\n    return 0.5", scope)
+    kernel = numba.njit(scope["kernel"])
+    theta, value, settings = graph(type("Typed", (dpd.Halfspace,), {"kernel": lambda self: kernel})())
+    assert op._cache_key(value.owner.op, value.owner) is None
+    assert pytensor.function([theta], value)(np.ones(2)) == settings.beta / 2
+
+
+def test_the_key_covers_the_sources_of_the_package(monkeypatch):
+    _, value, _ = graph(SMOOTH)
+    before = op._cache_key(value.owner.op, value.owner)
+    monkeypatch.setattr(op, "_digest_of_sources", lambda: "another")
+    assert op._cache_key(value.owner.op, value.owner) != before
 
 
 @pytest.mark.parametrize("epsilon", [0.8, 1.0])  # beta = 2 and 2.5 are single-precision numbers, which PyTensor likes
