@@ -52,7 +52,7 @@ def main() -> None:
     release.to_json(folder / "release.json")
     save_release_plot(release, folder / "release.png")
     console.print(f"Sampler: {release.sampler}, {release.neighboring} neighbours, delta = {release.delta:g}.")
-    console.print(f"Written: {folder / 'release.json'} and {folder / 'release.png'}")
+    console.print(f"Written: {folder / 'release.json'} and {folder / 'release.png'}", soft_wrap=True)
 
 
 if __name__ == "__main__":
