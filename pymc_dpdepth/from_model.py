@@ -309,10 +309,8 @@ def require_consent(accept_asymptotic: bool, reason: str) -> None:
     if not accept_asymptotic:
         raise InexactReleaseError(
             f"No exact draw: {reason}. A Markov chain only approaches the mechanism's law, so its epsilon is nominal. "
-            f"Change the "
-            "depth, directions or prior so that an exact sampler fits (halfspace along axes fits every product "
-            "prior), or pass "
-            "accept_asymptotic=True."
+            "Change the depth, directions or prior so that an exact sampler fits (halfspace along axes fits every "
+            "product prior), or pass accept_asymptotic=True."
         )
 
 

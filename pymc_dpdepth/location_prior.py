@@ -33,16 +33,14 @@ def check_location(location) -> None:
     if not isinstance(location, TensorVariable):
         raise TypeError(
             f"location: expected a PyMC random variable, got {type(location).__name__}; define it in the model first, "
-            f"for "
-            "example pm.Normal('location', 0, 10, shape=d)."
+            "for example pm.Normal('location', 0, 10, shape=d)."
         )
     if location.ndim > 1:
         raise ValueError(f"location: expected one axis, over the coordinates, got {location.ndim}.")
     if is_flat(location):
         raise ImproperMechanismError(
             "location: a flat prior (pm.Flat, pm.HalfFlat) with a bounded depth does not make a probability density. "
-            "Give it "
-            "a proper prior chosen without the data, such as pm.Normal or pm.Uniform on a public range."
+            "Give it a proper prior chosen without the data, such as pm.Normal or pm.Uniform on a public range."
         )
 
 

@@ -134,9 +134,8 @@ def set_up(
     if not depth.bounded_sensitivity:
         raise UnboundedSensitivityError(
             f"The depth {depth.name!r} has sensitivity 1 whatever the number of rows, so the exponential mechanism "
-            f"would draw "
-            "from the prior. It needs propose-test-release (propose_test_release, not in this version); use halfspace, "
-            "integrated_rank_weighted or integrated_dual here."
+            "would draw from the prior. It needs propose-test-release (propose_test_release, not in this version); "
+            "use halfspace, integrated_rank_weighted or integrated_dual here."
         )
     check_location(location)
     table = X if isinstance(X, Table) else read_table(X, columns)
@@ -336,8 +335,7 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
     if unlisted:
         raise ValueError(
             f"The model has observed variables or Potentials besides the mechanisms {names}: {unlisted}. If they hold "
-            f"private "
-            f"data, epsilon does not cover them: remove them. If they are public, pass public={unlisted}."
+            f"private data, epsilon does not cover them: remove them. If they are public, pass public={unlisted}."
         )
     return found
 

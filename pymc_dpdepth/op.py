@@ -99,16 +99,13 @@ class DepthOp(ObjectiveOp):
         if not self.depth.differentiable:
             raise NotDifferentiableError(
                 f"The depth {self.depth.name!r} is a step function of the location and has no gradient, so NUTS and "
-                f"HMC cannot "
-                "sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, dpd.release), or a "
-                "smooth "
-                "depth such as IntegratedDual(smoothing=10)."
+                "HMC cannot sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, "
+                "dpd.release), or a smooth depth such as IntegratedDual(smoothing=10)."
             )
         if not isinstance(cotangents[1].type, DisconnectedType):
             raise NotDifferentiableError(
                 f"The depth {self.depth.name!r} has a first derivative alone; a second one was asked for. Use a "
-                f"sampler that "
-                "needs no more than the gradient."
+                "sampler that needs no more than the gradient."
             )
         return [cotangents[0] * outputs[1], *(DisconnectedType()() for _ in inputs[1:])]
 

@@ -31,8 +31,7 @@ SCHEMA_VERSION = 1
 GUARANTEES = {
     "float64": (
         "exact in real arithmetic and run in doubles, the output on a grid chosen without the data: epsilon is "
-        "claimed for "
-        "real arithmetic"
+        "claimed for real arithmetic"
     ),
     "asymptotic": "one draw of a Markov chain that only approaches its target: epsilon is nominal, not proved",
 }
@@ -187,8 +186,7 @@ class Release:
         if record.get("schema_version") != SCHEMA_VERSION:
             raise ValueError(
                 f"Expected schema_version {SCHEMA_VERSION}, got {record.get('schema_version')!r}; read it with the "
-                f"version of "
-                "pymc_dpdepth that wrote it, or a newer one."
+                "version of pymc_dpdepth that wrote it, or a newer one."
             )
         fields = dict(record)
         for derived in ("schema", "schema_version", "guarantee_meaning"):
