@@ -239,6 +239,20 @@ class TruncatedNormalFamily(ScipyFamily):
         return -self.from_lower(v, -mu, sigma, -upper, -lower)
 
 
+class StudentTFamily(ScipyFamily):
+    """StudentT(nu, mu, sigma)."""
+
+    def floors(self, d, nu, mu, sigma):
+        """Return the floor of a tail that ends where scipy does.
+
+        It squares x, so |x| stays below 2**512 = 1e154. The tail there is about x**-nu, and 2**-500 is as far as the
+        inverse is right for nu >= 1; a little less leaves room for the constants.
+        """
+        exponent = np.maximum(grid.FINITE_END, np.floor(480.0 * np.minimum(nu, 1.0))).astype(np.int64)
+        floor = (grid.EXPONENT_BIAS - exponent) << grid.CELL_BITS
+        return floor, floor
+
+
 class KumaraswamyFamily:
     """Kumaraswamy(a, b): upper tail (1 - x^a)^b on [0, 1]."""
 
@@ -309,7 +323,7 @@ CLOSED_FORMS = {
     "lognormal": ScipyFamily("LogNormal", ("mu", "sigma"), "lognorm", lambda mu, sigma: ((sigma,), 0.0, np.exp(mu))),
     "gamma": ScipyFamily("Gamma", ("alpha", "scale"), "gamma", lambda alpha, scale: ((alpha,), 0.0, scale)),
     "beta": ScipyFamily("Beta", ("alpha", "beta"), "beta", lambda alpha, beta: ((alpha, beta), 0.0, 1.0)),
-    "t": ScipyFamily("StudentT", ("nu", "mu", "sigma"), "t", lambda nu, mu, sigma: ((nu,), mu, sigma)),
+    "t": StudentTFamily("StudentT", ("nu", "mu", "sigma"), "t", lambda nu, mu, sigma: ((nu,), mu, sigma)),
     "gumbel": ScipyFamily("Gumbel", ("mu", "beta"), "gumbel_r", lambda mu, beta: ((), mu, beta)),
     "weibull": ScipyFamily("Weibull", ("alpha", "beta"), "weibull_min", lambda alpha, beta: ((alpha,), 0.0, beta)),
     "truncated_normal": TruncatedNormalFamily(

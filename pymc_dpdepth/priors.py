@@ -110,7 +110,8 @@ class ProductPrior:
             if isinstance(block.family, NormalFamily):
                 normal_keys(part, *block.parameters, keys[block.columns])
                 continue
-            lower, upper = block.family.tails(part, *block.parameters)
+            with np.errstate(all="ignore"):  # a warning of an overflow would tell of a far row
+                lower, upper = block.family.tails(part, *block.parameters)
             for column in range(part.shape[1]):
                 j = block.start + column
                 keys[j] = tail_keys(
@@ -140,15 +141,16 @@ class ProductPrior:
         values = np.empty(keys.shape)
         for block in self.blocks:
             columns = block.columns
-            ends = [
-                np.where(
-                    upper[:, columns],
-                    block.family.from_upper(tail[:, columns], *block.parameters),
-                    block.family.from_lower(tail[:, columns], *block.parameters),
-                )
-                for tail in (near, far)
-            ]
-            values[:, columns] = shortest_decimal(np.minimum(*ends), np.maximum(*ends))
+            with np.errstate(all="ignore"):
+                ends = [
+                    np.where(
+                        upper[:, columns],
+                        block.family.from_upper(tail[:, columns], *block.parameters),
+                        block.family.from_lower(tail[:, columns], *block.parameters),
+                    )
+                    for tail in (near, far)
+                ]
+                values[:, columns] = shortest_decimal(np.minimum(*ends), np.maximum(*ends))
         return values
 
     def quantile(self, probability: float) -> np.ndarray:
@@ -173,9 +175,11 @@ class ProductPrior:
 def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the decimal with the fewest significant digits in [low, high], elementwise.
 
-    An infinite end (a tail of probability 0) gives way to the finite one.
+    An infinite end (a tail of probability 0) gives way to the finite one; two of them to the largest double.
     """
     low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
+    largest = np.finfo(np.float64).max
+    low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     middle = low + 0.5 * (high - low)
     with np.errstate(divide="ignore", invalid="ignore"):
         magnitude = np.where(middle == 0.0, 0.0, np.floor(np.log10(np.abs(middle))))
