@@ -1,9 +1,12 @@
-"""Pictures. `plot_release` is made from a Release and its public prior alone, so it may leave with the Release."""
+"""Plots of a Release. They are drawn from the Release and its public prior alone, so they may leave with it."""
 
 from __future__ import annotations
 
 import math
 import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,160 +14,304 @@ import numpy as np
 from pymc_dpdepth.record import Release
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_release", "save_release_plot"]
+__all__ = ["plot_release", "readable_number", "save_release_plot"]
 
-PANELS = 12  # more would be too small to read
+MOST_PANELS = 12
 COLUMNS = 3
-PANEL_SIZE = (3.6, 2.5)  # inches
-QUANTILES = (0.005, 0.995)  # of the prior: the range that a panel shows, stretched to hold the released value
-POINTS = 400
-EDGE = 0.06  # share of the range left free at either side
-METADATA = {"Title": "Private median", "Description": "Releasable: made from a Release and its public prior alone."}
-PRIOR_COLOR, VALUE_COLOR = "#8fa8c8", "#b3202c"
-DPI = 150
+PANEL_WIDTH, PANEL_HEIGHT, TITLE_HEIGHT, SMALLEST_WIDTH = 3.6, 2.3, 0.9, 6.6  # inches
+RESOLUTION = 150  # dots per inch of a saved picture
+
+# The x axis shows the middle 99% of the prior, and is extended to the released value.
+SHOWN_TAIL = 0.005
+CELLS = 800  # of the x axis; the prior's mass in each gives its density
+PADDING = 0.04  # of the axis on both sides, so that a line at an end is seen
+HEADROOM = 1.35  # height of the axis over the highest density, which leaves room for the number
+# A positive prior that spreads over more than four powers of ten is unreadable on a linear axis.
+LOG_RATIO = 1e4
+
+SIGNIFICANT = 6
+LONGEST_NAME, LONGEST_PRIOR = 30, 44  # characters that fit a panel
+PLAIN_BELOW = 1e7  # tick labels of larger numbers would run into each other when written out
+PRIOR_COLOR, VALUE_COLOR, ALERT_COLOR, TEXT_COLOR = "#7a9cc6", "#b3401f", "#b00020", "#444444"
+RELEASABLE = "made from a Release and its public prior"
 
 
-def plot_release(release: Release, *, mechanism: str | None = None) -> Figure:
-    """Draw each coordinate's prior density and released value.
+@dataclass(frozen=True)
+class _Panel:
+    """One coordinate: its name, its released value, and its prior where the record has it."""
+
+    name: str
+    value: float
+    family: Any
+    parameters: tuple[np.ndarray, ...]
+    prior_text: str
+
+
+def plot_release(
+    release: Release, *, mechanism: str | None = None, figsize: tuple[float, float] | None = None
+) -> Figure:
+    """Draw the released values over their prior densities.
 
     Parameters
     ----------
     release : Release
+        One or several locations. At most 12 coordinates are drawn, the first ones; the title says so.
     mechanism : str, optional
-        Which location, where the release holds several.
+        Draw the location of this mechanism alone.
+    figsize : tuple of float, optional
+        Width and height in inches.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not registered with pyplot; save it with ``figure.savefig(path)`` or `save_release_plot`.
+        One panel for each coordinate, in no window; show it in a notebook, or write it with `save_release_plot` or
+        ``figure.savefig``. A prior that is not a product of univariate families is not drawn.
 
     Raises
     ------
+    TypeError
+        If `release` is not a Release. Plots of a trace or of rows stay with the curator.
     ValueError
-        If the release holds several locations and `mechanism` names none of them.
+        If no location has the name `mechanism`.
 
     Notes
     -----
-    The picture uses nothing but the Release, so it costs no privacy beyond it. A coordinate whose prior is not recorded
-    (not a product of univariate families) is drawn without a density. At most 12 coordinates are drawn.
+    Costs no privacy: the picture is a function of the Release, which is public.
 
     Examples
     --------
     >>> import numpy as np, pymc as pm, pymc_dpdepth as dpd
-    >>> release = dpd.private_median(np.arange(50.0), epsilon=1.0, prior="normal(0, 100)")
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> release = dpd.private_median(rows, epsilon=1.0, prior=pm.Normal.dist(0, 10, shape=2))
     >>> len(dpd.plot_release(release).axes)
-    1
+    2
     """
     from matplotlib.figure import Figure
 
-    if mechanism is None and len(release.locations) == 1:
-        (mechanism,) = release.locations
-    if mechanism not in release.locations:
+    if not isinstance(release, Release):
+        raise TypeError(f"release: expected a Release, got {type(release).__name__}; make one with dpd.release.")
+    if mechanism is not None and mechanism not in release.locations:
         raise ValueError(f"mechanism: expected one of {sorted(release.locations)}, got {mechanism!r}.")
-    value = release.locations[mechanism]
-    names, values = value.coords["coordinate"].values, value.values
-    shown = min(len(values), PANELS)
-    columns = 2 if shown == 4 else min(shown, COLUMNS)  # noqa: PLR2004
-    rows = math.ceil(shown / columns)
-    width, height = max(columns, 1.6) * PANEL_SIZE[0], rows * PANEL_SIZE[1] + 0.7
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for j in range(shown):
-        _panel(axes[j], str(names[j]), float(values[j]), _density(release.priors.get(mechanism, []), j))
-    for unused in axes[shown:]:
-        unused.remove()
-    figure.suptitle(_title(release, shown, len(values)), fontsize=11)
+    drawn = [mechanism] if mechanism is not None else list(release.locations)
+    panels = list(_panels(release, drawn))
+    total = sum(release.locations[name].size for name in drawn)
+    columns = 2 if len(panels) == 2 * 2 else min(COLUMNS, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    size = (max(SMALLEST_WIDTH, PANEL_WIDTH * columns), PANEL_HEIGHT * rows + TITLE_HEIGHT)
+    figure = Figure(figsize=figsize or size, layout="constrained")
+    for position, panel in enumerate(panels):
+        _draw_panel(figure.add_subplot(rows, columns, position + 1), panel)
+    figure.suptitle("\n".join(_title(release, len(panels), total)), fontsize=11, linespacing=1.4)
+    if release.simulation is not False:
+        _mark_simulation(figure, release.simulation)
     return figure
 
 
-def save_release_plot(release: Release, path: str | os.PathLike, *, mechanism: str | None = None) -> None:
-    """Write the picture of a Release as PNG, with metadata that say what it was made from.
+def save_release_plot(
+    release: Release,
+    path: str | os.PathLike,
+    *,
+    mechanism: str | None = None,
+    figsize: tuple[float, float] | None = None,
+) -> None:
+    """Write the plot of a Release as a PNG whose metadata say that it may leave.
 
     Parameters
     ----------
     release : Release
+        What to draw.
     path : path
-        File to write, ending in .png.
+        File to write; its name ends in .png.
     mechanism : str, optional
-        Which location, where the release holds several.
+        Draw the location of this mechanism alone.
+    figsize : tuple of float, optional
+        Width and height in inches.
+
+    Raises
+    ------
+    ValueError
+        If the name ends in something else; ``plot_release(release).savefig(path)`` writes other formats.
     """
-    plot_release(release, mechanism=mechanism).savefig(path, format="png", dpi=DPI, metadata=METADATA)
+    from io import BytesIO
+    from pathlib import Path
+
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"Expected a name that ends in .png; got {path.name}.")
+    metadata = {
+        "Title": "Private median",
+        "Software": f"pymc_dpdepth {release.package_version}",
+        "releasable": RELEASABLE,
+        "simulation": str(release.simulation),
+    }
+    picture = BytesIO()
+    with warnings.catch_warnings():
+        # A column name may hold letters that the font lacks; they are drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = plot_release(release, mechanism=mechanism, figsize=figsize)
+        figure.savefig(picture, format="png", dpi=RESOLUTION, metadata=metadata)
+    path.write_bytes(picture.getvalue())
 
 
-def _title(release: Release, shown: int, total: int) -> str:
-    words = {True: "SIMULATION, not private. ", "unknown": "Trace of unknown origin. "}.get(release.simulation, "")
-    part = "" if shown == total else f", first {shown} of {total} coordinates"
-    first = f"{words}Private median, epsilon = {release.epsilon:g}, guarantee: {release.guarantee}{part}"
-    return f"{first}\nline: released value; shaded: prior"
+def readable_number(value: float) -> str:
+    """Return a number with six significant digits, all digits before the point, and commas between thousands."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -SIGNIFICANT < magnitude < 2 * SIGNIFICANT:
+        return f"{value:.{SIGNIFICANT}g}"
+    text = f"{value:,.{max(0, SIGNIFICANT - 1 - magnitude)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _panel(axes: Axes, name: str, value: float, density: tuple[np.ndarray, np.ndarray] | None) -> None:
-    """Draw one coordinate."""
+def _panels(release: Release, drawn: list[str]) -> Iterator[_Panel]:
+    """Yield the first panels of the locations that are drawn."""
+    several = len(drawn) > 1
+    left = MOST_PANELS
+    for mechanism in drawn:
+        array = release.locations[mechanism]
+        names = [str(name) for name in array.coords["coordinate"].values[:left]]
+        for j, name in enumerate(names):
+            family, parameters, text = _prior_of(release.priors.get(mechanism, []), j)
+            label = f"{mechanism}: {name}" if several else name
+            yield _Panel(label, float(array.values[j]), family, parameters, text)
+        left -= len(names)
+
+
+def _prior_of(blocks: list[dict[str, Any]], j: int) -> tuple[Any, tuple[np.ndarray, ...], str]:
+    """Return the family, the parameters and the text of coordinate j's prior, rebuilt from the record."""
+    for block in blocks:
+        if block["start"] <= j < block["stop"]:
+            numbers = {
+                name: float(value[j - block["start"]] if isinstance(value, list) else value)
+                for name, value in block["parameters"].items()
+            }
+            parameters = tuple(np.array([number]) for number in numbers.values())
+            return _family(block["family"], parameters), parameters, _prior_text(block["family"], numbers)
+    return None, (), "no univariate prior on record"
+
+
+def _family(name: str, parameters: tuple[np.ndarray, ...]) -> Any:
+    """Return the tail maps of a family; None where its name and parameters do not determine it (pm.Truncated)."""
+    from pymc_dpdepth.families import CLOSED_FORMS, compiled_family
+
+    for family in CLOSED_FORMS.values():
+        if family.name == name:
+            return family
+    import pymc
+    from pytensor.tensor.random.op import RandomVariable
+    from pytensor.tensor.random.type import random_generator_type
+    from pytensor.tensor.type_other import NoneConst
+
+    op = getattr(getattr(pymc, name, None), "rv_op", None)
+    if not isinstance(op, RandomVariable):
+        return None
+    variable = op.make_node(random_generator_type(), NoneConst, *parameters).default_output()
+    return compiled_family(variable, parameters)[0]
+
+
+def _prior_text(family: str, numbers: dict[str, float]) -> str:
+    """Return the prior as text that fits under a panel."""
+    named = f"prior {family}({', '.join(f'{name}={number:,.6g}' for name, number in numbers.items())})"
+    short = f"prior {family}({', '.join(f'{number:,.4g}' for number in numbers.values())})"
+    return named if len(named) <= LONGEST_PRIOR else _cut(short, LONGEST_PRIOR)
+
+
+def _title(release: Release, shown: int, total: int) -> Iterator[str]:
+    """Yield the lines of the title."""
+    subject = {True: "Simulated private median", False: "Private median"}.get(release.simulation, "Private median")
+    cut = f", first {shown} of {total:,} columns" if shown < total else ""
+    yield f"{subject}{cut}: epsilon {release.epsilon:g}, delta {release.delta:g}"
+    nominal = ", epsilon is nominal" if release.guarantee == "asymptotic" else ""
+    yield f"guarantee {release.guarantee} ({release.sampler}){nominal}; line: released value, shaded: prior"
+
+
+def _mark_simulation(figure: Figure, simulation: bool | str) -> None:
+    """Say that the draw could be repeated, or that nobody knows."""
+    words = "SIMULATION: not a release" if simulation is True else "simulation unknown: someone else sampled the trace"
+    figure.supxlabel(words, color=ALERT_COLOR, fontsize=11, fontweight="bold")
+
+
+def _draw_panel(axes: Any, panel: _Panel) -> None:
+    """Draw one prior density, and the value as a line with its number."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    if density is not None:
-        x, height = density
-        axes.fill_between(x, height, color=PRIOR_COLOR, alpha=0.6, linewidth=0, label="prior")
-        low, high = min(x[0], value), max(x[-1], value)
-        axes.set_ylim(0, 1.3 * height.max())  # room for the number above the curve
+    low, high = _shown_range(panel)
+    log = panel.family is not None and low > 0 and high / low > LOG_RATIO
+    edges = _edges(low, high, log)
+    if panel.family is not None:
+        centers, density = _density(panel, edges, log)
+        axes.fill_between(centers, density, color=PRIOR_COLOR, alpha=0.45, linewidth=0)
+        axes.plot(centers, density, color=PRIOR_COLOR, linewidth=1.0)
+        axes.set_ylim(0.0, HEADROOM * density.max())
+    axes.axvline(panel.value, color=VALUE_COLOR, linewidth=1.6)
+    if log:
+        axes.set_xscale("log")
     else:
-        low, high = value - 1.0, value + 1.0
-        axes.set_ylim(0, 1)
-    axes.axvline(value, color=VALUE_COLOR, linewidth=1.6)
-    free = EDGE * (high - low)
-    axes.set_xlim(low - free, high + free)
-    right = value > 0.5 * (low + high)
-    axes.annotate(
-        _number(value),
-        (value, 0.97),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4 if right else 4, 0),
-        textcoords="offset points",
-        ha="right" if right else "left",
-        va="top",
-        color=VALUE_COLOR,
-        fontsize=9,
-    )
-    axes.set_title(name, fontsize=10)
+        largest = max(abs(edges[0]), abs(edges[-1]))
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}" if largest < PLAIN_BELOW else f"{x:.3g}"))
+    axes.set_xlim(edges[0], edges[-1])
+    _write_number(axes, panel.value)
+    axes.set_title(_cut(panel.name, LONGEST_NAME), loc="left", fontsize=10, fontweight="bold", parse_math=False)
+    axes.set_xlabel(panel.prior_text, fontsize=8, color=TEXT_COLOR, parse_math=False)
     axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _number(x)))
-    axes.tick_params(labelsize=8)
-    for side in ("top", "right", "left"):
+    axes.tick_params(axis="x", labelsize=8)
+    for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
 
 
-def _number(x: float) -> str:
-    """Return a number with separators and at most five significant digits."""
-    return f"{x:,.0f}" if abs(x) >= 1e4 else f"{x:,.5g}"
+def _shown_range(panel: _Panel) -> tuple[float, float]:
+    """Return the ends of the x axis."""
+    if panel.family is None:
+        half = abs(panel.value) / 2.0 or 1.0
+        return panel.value - half, panel.value + half
+    tail = np.array([[SHOWN_TAIL]])
+    low = panel.family.from_lower(tail, *panel.parameters).item()
+    high = panel.family.from_upper(tail, *panel.parameters).item()
+    return min(low, panel.value), max(high, panel.value)
 
 
-def _density(prior: list[dict[str, Any]], j: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return points and the prior density of coordinate j, by differences of its tails, or None without a record.
-
-    Nothing is compiled: only families that the package computes itself are drawn.
-    """
-    from pymc_dpdepth.families import CLOSED_FORMS
-
-    families = {family.name: family for family in CLOSED_FORMS.values()}
-    for block in prior:
-        if block["start"] <= j < block["stop"] and block["family"] in families:
-            family = families[block["family"]]
-            parameters = [
-                np.asarray([float(entry[j - block["start"]] if isinstance(entry, list) else entry)])
-                for entry in (block["parameters"][name] for name in family.parameter_names)
-            ]
-            x = np.linspace(*(_quantile(family, u, parameters) for u in QUANTILES), POINTS + 1)
-            lower, upper = (tail[:, 0] for tail in family.tails(x[:, None], *parameters))
-            # Differences of the smaller tail keep their digits on both sides of the median.
-            mass = np.where(lower[1:] < upper[1:], np.diff(lower), -np.diff(upper))
-            return 0.5 * (x[1:] + x[:-1]), mass / np.diff(x)
-    return None
+def _edges(low: float, high: float, log: bool) -> np.ndarray:
+    """Return the edges of equal cells from below `low` to above `high`, equal in log x where `log` says so."""
+    if log:
+        padding = (high / low) ** PADDING
+        return np.geomspace(low / padding, high * padding, CELLS + 1)
+    padding = PADDING * (high - low)
+    return np.linspace(low - padding, high + padding, CELLS + 1)
 
 
-def _quantile(family, u: float, parameters: list[np.ndarray]) -> float:
-    tail = np.full((1, 1), min(u, 1.0 - u))
-    return float((family.from_lower if u < 0.5 else family.from_upper)(tail, *parameters)[0, 0])  # noqa: PLR2004
+def _density(panel: _Panel, edges: np.ndarray, log: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return cell middles and the prior's mass over the width of each cell, so that areas are probabilities."""
+    lower, upper = (tail.ravel() for tail in panel.family.tails(edges[:, None], *panel.parameters))
+    # The difference of the smaller tail keeps its digits.
+    mass = np.where(lower[:-1] < upper[1:], np.diff(lower), -np.diff(upper))
+    scale = np.log(edges) if log else edges
+    centers = np.sqrt(edges[:-1] * edges[1:]) if log else 0.5 * (edges[:-1] + edges[1:])
+    return centers, np.maximum(mass, 0.0) / np.diff(scale)
+
+
+def _write_number(axes: Any, value: float) -> None:
+    """Write the value beside its line, on the side with more room, above the density."""
+    fraction = axes.transAxes.inverted().transform(axes.transData.transform((value, 0.0)))[0]
+    left = fraction < 0.5
+    axes.annotate(
+        readable_number(value),
+        (value, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(4 if left else -4, -2),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        va="top",
+        fontsize=9,
+        color=VALUE_COLOR,
+        fontweight="bold",
+    )
+
+
+def _cut(text: str, longest: int) -> str:
+    """Return text on one line, cut where it would not fit."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

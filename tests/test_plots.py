@@ -1,12 +1,16 @@
-"""The picture of a Release."""
+"""The picture of a Release: what it shows, and that odd input does not break it."""
 
 import sys
+import warnings
 
 import numpy as np
+import pandas as pd
+import pymc as pm
 import pytest
+from scipy import stats
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.plots import _density, plot_release, save_release_plot
+from pymc_dpdepth.plots import HEADROOM, plot_release, readable_number, save_release_plot
 
 ROWS = np.column_stack([np.linspace(1.0, 9.0, 50), np.linspace(100.0, 900.0, 50)])
 
@@ -15,61 +19,175 @@ def release(prior="normal([5, 500], [5, 400])", rows=ROWS):
     return dpd.private_median(rows, epsilon=1.0, prior=prior)
 
 
+def curve_of(axes):
+    """Return the density that a panel shows; the other line is the released value."""
+    (curve,) = [line for line in axes.lines if len(line.get_xdata()) > 2]
+    return curve.get_data()
+
+
+def texts_of(axes):
+    return [text.get_text() for text in axes.texts]
+
+
 def test_each_panel_shows_its_prior_and_value():
     made = release()
     figure = plot_release(made)
-    assert [axes.get_title() for axes in figure.axes] == ["x0", "x1"]
-    for axes, value in zip(figure.axes, made.value.values, strict=True):
-        (line,) = axes.lines
-        assert line.get_xdata()[0] == value
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["x0", "x1"]
+    for axes, value, mean in zip(figure.axes, made.value.values, (5, 500), strict=True):
+        assert value in [line.get_xdata()[0] for line in axes.lines]
+        assert texts_of(axes) == [readable_number(value)]
         low, high = axes.get_xlim()
-        assert low < value < high
-        assert len(axes.collections) == 1
-    assert "epsilon = 1" in figure.get_suptitle() and "SIMULATION" not in figure.get_suptitle()
+        assert low < value < high and low < mean < high
+    assert figure.axes[1].get_xlabel() == "prior Normal(mu=500, sigma=400)"
+    title = figure.get_suptitle()
+    assert "epsilon 1" in title and "float64 (boxes)" in title and "imulat" not in title
 
 
 def test_simulations_are_marked():
     with pytest.warns(dpd.PrivacyLeakWarning):
         made = dpd.private_median(ROWS, epsilon=1.0, prior="normal(0, 500)", random_seed=1)
-    assert "SIMULATION" in plot_release(made).get_suptitle()
+    figure = plot_release(made)
+    assert "Simulated" in figure.get_suptitle() and "SIMULATION" in figure.get_supxlabel()
+    record = made.to_dict() | {"simulation": "unknown"}
+    assert "unknown" in plot_release(dpd.Release.from_dict(record)).get_supxlabel()
+    assert plot_release(release()).get_supxlabel() == ""
 
 
 @pytest.mark.parametrize(
-    ("prior", "scipy_name", "arguments"),
+    ("prior", "expected"),
     [
-        ("normal(5, 5)", "norm", {"loc": 5, "scale": 5}),
-        ("uniform(0, 10)", "uniform", {"loc": 0, "scale": 10}),
-        ("lognormal(1, 0.5)", "lognorm", {"s": 0.5, "scale": np.e}),
-        ("half_normal(4)", "halfnorm", {"scale": 4}),
-        ("gamma(2, 0.5)", "gamma", {"a": 2, "scale": 2}),
-        ("exponential(0.2)", "expon", {"scale": 5}),
+        ("normal(5, 5)", stats.norm(5, 5)),
+        ("lognormal(1, 0.5)", stats.lognorm(0.5, scale=np.e)),
+        ("gamma(3, 0.5)", stats.gamma(3, scale=2)),
+        ("logistic(5, 2)", stats.logistic(5, 2)),
+        ("student_t(3, 5, 2)", stats.t(3, 5, 2)),
+        ("gumbel(5, 2)", stats.gumbel_r(5, 2)),
+        (pm.Moyal.dist(5, 2), stats.moyal(5, 2)),  # no closed form in the package: compiled by PyMC
     ],
 )
-def test_density_is_the_priors(prior, scipy_name, arguments):
-    from scipy import stats
+def test_density_is_the_priors(prior, expected):
+    (axes,) = plot_release(release(prior, ROWS[:, :1])).axes
+    x, height = curve_of(axes)
+    # Mass over width errs by f'' h^2 / 24 in a cell of width h; the axis has 800 cells over at most 25 scales of these
+    # families, and |f''| <= 4 max f / scale^2: below 4 (25/800)^2 / 24 = 2e-4 of the maximum.
+    np.testing.assert_allclose(height, expected.pdf(x), atol=2e-4 * expected.pdf(x).max())
+    low, high = axes.get_xlim()
+    assert low <= expected.ppf(0.005) and high >= expected.ppf(0.995)
+    assert axes.get_ylim() == (0.0, HEADROOM * height.max())
 
-    made = release(prior, ROWS[:, :1])
-    x, height = _density(made.priors["median"], 0)
-    # A difference quotient over a cell of width h errs by f'' h^2 / 24: with 400 cells below 1e-4 of the maximum.
-    expected = getattr(stats, scipy_name)(**arguments).pdf(x)
-    np.testing.assert_allclose(height, expected, atol=1e-4 * expected.max())
+
+def test_a_finite_support_is_shown_whole():
+    (axes,) = plot_release(release("uniform(0, 10)", ROWS[:, :1])).axes
+    x, height = curve_of(axes)
+    # The two cells that hold an end are the only ones with neither 0 nor the full density.
+    inside = (x > 0.05) & (x < 9.95)
+    np.testing.assert_allclose(height[inside], 0.1, rtol=1e-9)
+    low, high = axes.get_xlim()
+    assert low < 0 and high > 10 and height[0] == height[-1] == 0
+    width = x[1] - x[0]
+    assert np.sum(height) * width == pytest.approx(1.0, abs=1e-9)
 
 
-def test_many_coordinates_and_priors_without_a_record():
-    rows = np.tile(ROWS[:, :1], (1, 40))
+def test_a_positive_prior_over_many_magnitudes_gets_a_log_axis():
+    (axes,) = plot_release(release("lognormal(3, 3)", ROWS[:, :1])).axes
+    assert axes.get_xscale() == "log"
+    x, height = curve_of(axes)
+    # Density of log theta, normal(3, 3): areas are probabilities on the axis that is shown.
+    np.testing.assert_allclose(height, stats.norm(3, 3).pdf(np.log(x)), atol=1e-5)
+    (axes,) = plot_release(release("lognormal(3, 0.3)", ROWS[:, :1])).axes
+    assert axes.get_xscale() == "linear"
+
+
+def test_a_value_far_from_the_prior_is_shown():
+    record = release("normal(0, 1)", ROWS[:, :1]).to_dict()
+    for where in (record["locations"]["median"], record["parameters"]["location"]):
+        where["values"] = [1e6]
+    (axes,) = plot_release(dpd.Release.from_dict(record)).axes
+    assert axes.get_xlim()[1] > 1e6 and texts_of(axes) == ["1,000,000"]
+
+
+def test_many_coordinates():
+    rows = np.tile(ROWS[:, :1], (1, 100))
     figure = plot_release(release("normal(5, 5)", rows))
-    assert len(figure.axes) == 12 and "first 12 of 40" in figure.get_suptitle()
+    assert len(figure.axes) == 12 and "first 12 of 100 columns" in figure.get_suptitle()
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [[], [{"family": "Truncated", "parameters": {"parameter_0": 1.0}, "start": 0, "stop": 2}]],
+    ids=["none on record", "not determined by its record"],
+)
+def test_priors_that_cannot_be_drawn(prior):
     record = release().to_dict()
-    record["priors"] = {"median": []}
-    figure = plot_release(dpd.Release.from_dict(record))
-    assert all(len(axes.collections) == 0 for axes in figure.axes)
+    record["priors"] = {"median": prior}
+    made = dpd.Release.from_dict(record)
+    for axes, value in zip(plot_release(made).axes, made.value.values, strict=True):
+        assert [line.get_xdata()[0] for line in axes.lines] == [value]
+        assert len(axes.collections) == 0
+
+
+def test_infinite_parameters():
+    made = release(pm.TruncatedNormal.dist(0, 10, lower=0, shape=1), ROWS[:, :1])
+    (axes,) = plot_release(made).axes
+    x, height = curve_of(axes)
+    assert height[x < x[0] - x[1]].max() == 0  # all cells below the one that holds the end, 0
+    assert "inf" in axes.get_xlabel()
+
+
+def test_several_locations():
+    with pm.Model() as model:
+        for name, width in (("first", 2), ("second", 1)):
+            location = pm.Normal(f"{name}_location", 0, 500, shape=width)
+            dpd.exponential_mechanism(name, location, ROWS[:, :width], epsilon=0.5)
+    made = dpd.release(model)
+    titles = [axes.get_title(loc="left") for axes in plot_release(made).axes]
+    assert titles == ["first: x0", "first: x1", "second: x0"]
+    (axes,) = plot_release(made, mechanism="second").axes
+    assert axes.get_title(loc="left") == "x0"
+    with pytest.raises(ValueError, match="second"):
+        plot_release(made, mechanism="third")
+
+
+def test_only_a_release_is_drawn():
+    with pytest.raises(TypeError, match="Release"):
+        plot_release(ROWS)
+
+
+def test_odd_column_names(tmp_path):
+    names = ["$a_b$ [red] {x", "so long a name that it would run into the next panel\nand a line", "年齢", "$"]
+    made = release("normal(0, 500)", pd.DataFrame(np.tile(ROWS, (1, 2)), columns=names))
+    titles = [axes.get_title(loc="left") for axes in plot_release(made).axes]
+    assert titles[0] == names[0] and len(titles[1]) == 30 and "\n" not in titles[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_release_plot(made, tmp_path / "release.png")
 
 
 def test_png_says_what_it_is_made_of(tmp_path):
+    from PIL import Image
+
     path = tmp_path / "release.png"
     save_release_plot(release(), path)
-    data = path.read_bytes()
-    assert data.startswith(b"\x89PNG") and b"made from a Release and its public prior alone" in data
+    with Image.open(path) as picture:
+        assert picture.text["releasable"] == "made from a Release and its public prior"
+        assert picture.text["simulation"] == "False"
+        pixels = np.asarray(picture.convert("L"))
+    assert pixels.min() < 128 < pixels.max()
+    with pytest.raises(ValueError, match="png"):
+        save_release_plot(release(), tmp_path / "release.pdf")
+    assert [file.name for file in tmp_path.iterdir()] == ["release.png"]
+
+
+def test_numbers_do_not_run_over_their_panel(tmp_path):
+    """The number stands on the side of its line that has more room."""
+    record = release("uniform([0, 0], [1e9, 1e9])").to_dict()
+    for where in (record["locations"]["median"], record["parameters"]["location"]):
+        where["values"] = [1.0, 999_999_999.0]
+    figure = plot_release(dpd.Release.from_dict(record))
+    figure.savefig(tmp_path / "drawn.png")
+    for axes in figure.axes:
+        frame, text = axes.get_window_extent(), axes.texts[0].get_window_extent()
+        assert frame.x0 <= text.x0 and text.x1 <= frame.x1
 
 
 def test_no_global_state():
@@ -78,6 +196,19 @@ def test_no_global_state():
     assert pyplot is None or pyplot.get_fignums() == []
 
 
-def test_unknown_mechanism_is_refused():
-    with pytest.raises(ValueError, match="median"):
-        plot_release(release(), mechanism="mean")
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (2.0, "2"),
+        (22.067112, "22.0671"),
+        (-7918.62, "-7,918.62"),
+        (1234567.8, "1,234,568"),
+        (100000.0, "100,000"),
+        (0.000123456, "0.000123456"),
+        (1e-9, "1e-09"),
+        (1.5e20, "1.5e+20"),
+    ],
+)
+def test_readable_numbers(value, text):
+    assert readable_number(value) == text
