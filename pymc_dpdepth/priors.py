@@ -233,7 +233,8 @@ def read_prior(location, d: int) -> ProductPrior:
     NotAProductPriorError
         With the reason, if the prior is anything else.
     ValueError
-        If the location does not have d coordinates.
+        If the location does not have d coordinates, or a parameter makes no distribution (sigma <= 0, an infinite
+        interval).
     """
     blocks, start = [], 0
     for variable in components(location):
@@ -244,7 +245,23 @@ def read_prior(location, d: int) -> ProductPrior:
         raise ValueError(
             f"location: expected {d} coordinates, one for each column, got {start}; set its shape or dims."
         )
-    return ProductPrior(tuple(blocks))
+    prior = ProductPrior(tuple(blocks))
+    _check_proper(prior)
+    return prior
+
+
+def _check_proper(prior: ProductPrior) -> None:
+    """Refuse parameters that make no distribution: its quartiles are not three finite numbers in order."""
+    with np.errstate(all="ignore"):
+        quartiles = np.array([prior.quantile(QUARTILE), prior.quantile(0.5), prior.quantile(1.0 - QUARTILE)])
+    proper = np.isfinite(quartiles).all(axis=0) & (np.diff(quartiles, axis=0) > 0).all(axis=0)
+    for block in prior.blocks:
+        if not proper[block.columns].all():
+            names = ", ".join(block.record["parameters"])
+            raise ValueError(
+                "location: expected a prior whose quartiles are three finite numbers in order; the parameters "
+                f"({names}) of {block.record['family']} do not make one. Check their signs, their order, and that they are finite."
+            )
 
 
 def components(location) -> Iterator:
@@ -294,6 +311,8 @@ def _read_block(variable, start: int, width: int) -> Block:
         raise NotAProductPriorError(f"{family_name} is discrete; exact draws need a prior with a density")
     if node.op.ndim_supp:
         raise NotAProductPriorError(f"{family_name} is a multivariate prior, not a product of univariate ones")
+    if any(getattr(node.op, "ndims_params", None) or ()):
+        raise NotAProductPriorError(f"{family_name} takes vectors as parameters")
     parameters = _constant_parameters(node, family_name, width)
     family = closed_form(node.op)
     takes_parameters = True

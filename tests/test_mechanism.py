@@ -549,3 +549,22 @@ def test_a_model_without_a_mechanism_is_refused():
         pm.Normal("location")
     with pytest.raises(ValueError, match="no exponential mechanism"):
         dpd.release(model)
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        lambda: pm.Normal.dist(0, -1, shape=1),
+        lambda: pm.Normal.dist(0, 0, shape=1),
+        lambda: pm.Normal.dist(np.nan, 1, shape=1),
+        lambda: pm.Normal.dist(0, np.inf, shape=1),
+        lambda: pm.Uniform.dist(3, 1, shape=1),
+        lambda: pm.Uniform.dist(-np.inf, 1, shape=1),
+        lambda: pm.Gamma.dist(-1, 1, shape=1),
+    ],
+)
+def test_parameters_that_make_no_distribution_are_refused(prior, ledger):
+    # PyMC builds such a variable without a word; its draws would be nan, or the prior's mirror image.
+    with pytest.raises(ValueError, match="quartiles"):
+        dpd.private_median(np.arange(5.0), epsilon=1.0, prior=prior(), ledger=ledger)
+    assert ledger.charges == []
