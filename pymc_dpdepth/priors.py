@@ -260,7 +260,8 @@ def _check_proper(prior: ProductPrior) -> None:
             names = ", ".join(block.record["parameters"])
             raise ValueError(
                 "location: expected a prior whose quartiles are three finite numbers in order; the parameters "
-                f"({names}) of {block.record['family']} do not make one. Check their signs, their order, and that they are finite."
+                f"({names}) of {block.record['family']} do not make one. Check their signs, their order, and that they "
+                "are finite."
             )
 
 
