@@ -123,8 +123,8 @@ def test_keys_to_values_to_keys_moves_by_a_cell_at_most(name):
     keys = np.where(generator.random((400, 1)) < 0.5, exact_grid.LAST - keys, keys)
     values = prior.values(keys)
     again = prior.keys(values).T
-    # Values lie in their cell widened by a quarter of it on either side, and the way back adds about a tenth of a cell. A
-    # truncated normal's double near the end -1.1 is only known to 2^-53, which moves u by 2^-54 or so; the narrowest
+    # Values lie in their cell widened by a quarter of it on either side, and the way back adds about a tenth of a cell.
+    # A truncated normal's double near the end -1.1 is only known to 2^-53, which moves u by 2^-54 or so; the narrowest
     # cell here is 2^-41 * 2^-12 = 2^-53 wide: one cell more, and one for the error of its cdf, 1e-16 absolutely.
     assert np.abs(again - keys).max() <= (3 if "Truncated" in name else 1)
     assert (again == keys).mean() > 0.5
