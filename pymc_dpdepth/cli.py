@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import tempfile
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
 
+from pymc_dpdepth.cli_messages import REFUSED, in_options, one_line, one_line_errors, show
+
 if TYPE_CHECKING:
     from pymc_dpdepth.record import Release
 
 __all__ = ["app"]
 
-USAGE_ERROR = 2
-MEANINGS = {
-    "float64": "exact in real arithmetic, run in doubles",
-    "asymptotic": "a Markov chain: epsilon is nominal",
-}
+DIRECTIONS = ("axes", "orthonormal")
 
 
 class OneLineErrors(typer.core.TyperGroup):
@@ -33,161 +30,215 @@ class OneLineErrors(typer.core.TyperGroup):
             return super().main(*args, standalone_mode=False, **extra)
         try:
             code = super().main(*args, standalone_mode=False, **extra)
+        except typer.Abort:
+            code = 1
         except Exception as error:
             if not hasattr(error, "format_message"):
                 raise
-            message = " ".join(error.format_message().split())
-            if message:  # without arguments the help has been shown
+            if message := one_line(error.format_message()):  # empty without arguments: the help has been shown
                 typer.echo(f"Error: {message.rstrip('.')}. See --help.", err=True)
-            code = USAGE_ERROR
+            code = REFUSED
         sys.exit(code if isinstance(code, int) else 0)
 
 
 app = typer.Typer(
     name="pymc-dpdepth",
     cls=OneLineErrors,
-    help="Differentially private multivariate medians. Errors and notes are for the curator of the data alone.",
+    help=(
+        "Differentially private multivariate medians.\n\nErrors and notes are for the curator of the data: they may "
+        "depend on private rows, so do not pass them on. What may leave is the release."
+    ),
+    rich_markup_mode="markdown",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 
-@contextmanager
-def one_line_errors():
-    """Turn what the library refuses, and anything unexpected, into one line on standard error and exit code 2."""
-    try:
-        yield
-    except (typer.Exit, typer.Abort):
-        raise
-    except Exception as error:  # noqa: BLE001
-        fail(str(error) or type(error).__name__)
-
-
-def fail(message: str) -> None:
-    """Print one line on standard error and leave with exit code 2."""
-    typer.echo(f"Error: {' '.join(message.split())}", err=True)
-    raise typer.Exit(USAGE_ERROR)
-
-
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from pymc_dpdepth import __version__
 
-        typer.echo(f"pymc-dpdepth {version('pymc_dpdepth')}")
+        typer.echo(f"pymc-dpdepth {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Differentially private multivariate medians. Errors and notes are for the curator of the data alone."""
+    """Take the options that stand before a command."""
+
+
+def _option(panel: str, description: str, metavar: str | None = None, *names: str) -> Any:
+    """Return an option that the help lists under a heading."""
+    return typer.Option(*names, rich_help_panel=panel, help=description, metavar=metavar)
+
+
+PRIOR, MECHANISM, OUTPUT = "Where the median may lie", "Mechanism and sampler", "Output"
 
 
 @app.command()
 def median(
-    data: Annotated[Path, typer.Argument(help="CSV or Parquet file, one row for each person.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy loss of the release, above 0.")],
-    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; by default all.")] = None,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Private table with one row for each person: .csv or .parquet.")
+    ],
+    epsilon: Annotated[float, typer.Option(metavar="NUMBER", help="Privacy loss of the release, above 0.")],
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Columns to use, separated by commas; by default all.")
+    ] = None,
     prior: Annotated[
         list[str] | None,
-        typer.Option(help='Where the median may lie: "normal(0, 100)" for all, or "column=normal(0, 100)" for each.'),
+        _option(PRIOR, 'A prior for all columns, "normal(0, 100)", or "COLUMN=normal(0, 100)" for each.', "PRIOR"),
     ] = None,
     lower: Annotated[
-        str | None, typer.Option(help="Lower ends of a uniform prior: one number, or one a column.")
+        str | None, _option(PRIOR, "Lower ends of a uniform prior: a number, or one for each column.", "A,B,...")
     ] = None,
-    upper: Annotated[
-        str | None, typer.Option(help="Upper ends of a uniform prior: one number, or one a column.")
+    upper: Annotated[str | None, _option(PRIOR, "Its upper ends.", "A,B,...")] = None,
+    depth: Annotated[
+        str, _option(MECHANISM, "halfspace, integrated_rank_weighted, integrated_dual, ...", "NAME")
+    ] = "halfspace",
+    smoothing: Annotated[
+        float | None, _option(MECHANISM, "Smooth the integrated dual depth, so that NUTS can be used.", "NUMBER")
     ] = None,
-    depth: Annotated[str, typer.Option(help="halfspace, integrated_rank_weighted or integrated_dual.")] = "halfspace",
-    sampler: Annotated[str, typer.Option(help="auto, segments, boxes, products, nuts, slice or smc.")] = "auto",
-    nonfinite: Annotated[
-        str, typer.Option(help="raise: refuse missing entries; prior: put its median there.")
-    ] = "raise",
-    max_rows_per_unit: Annotated[int, typer.Option(help="Rows that one person may have; multiplies the cost.")] = 1,
+    directions: Annotated[
+        str | None, _option(MECHANISM, "Directions of the depth: axes, or orthonormal (a random rotation).", "KIND")
+    ] = None,
+    directions_seed: Annotated[
+        int, _option(MECHANISM, "Public seed of random directions; it is recorded.", "INTEGER")
+    ] = 0,
+    sampler: Annotated[
+        str, _option(MECHANISM, "auto (exact where possible), segments, boxes, products, nuts, slice or smc.", "NAME")
+    ] = "auto",
     accept_asymptotic: Annotated[
-        bool, typer.Option("--accept-asymptotic", help="Allow a Markov chain where there is no exact sampler.")
+        bool,
+        _option(MECHANISM, "Allow a Markov chain, whose epsilon is nominal, not proved.", None, "--accept-asymptotic"),
     ] = False,
+    nonfinite: Annotated[
+        str, _option(MECHANISM, "Missing entries: raise refuses them, prior takes the prior's median.", "WORD")
+    ] = "raise",
+    max_rows_per_unit: Annotated[
+        int, _option(MECHANISM, "Most rows that one person may have; multiplies the cost.", "INTEGER")
+    ] = 1,
     simulate_seed: Annotated[
-        int | None, typer.Option(help="Make a reproducible simulation, which is not private.")
+        int | None,
+        _option(MECHANISM, "Make a reproducible simulation instead of a release; it is not private.", "INTEGER"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the Release as JSON to this file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file of --out if it exists.")] = False,
+    out: Annotated[Path | None, _option(OUTPUT, "Write the release, a JSON record, to this file.", "FILE")] = None,
+    plot: Annotated[
+        Path | None, _option(OUTPUT, "Write a picture of release and prior, which may leave too.", "FILE.png")
+    ] = None,
+    overwrite: Annotated[bool, _option(OUTPUT, "Replace files that exist.", None, "--overwrite")] = False,
 ) -> None:
     """Release one private median of the columns of a table.
 
-    The prior says where the median may lie. Choose it, and the columns, without looking at the data. The number of rows
-    is public. Exit code 2 means that nothing was drawn and nothing written.
+    One draw of the exponential mechanism costs EPSILON for all columns together. The prior, the columns and every
+    option must be chosen without looking at the data; the number of rows is public. Bad input gets one line and exit
+    code 2, before anything is drawn or written.
 
-    Example: pymc-dpdepth median people.csv --columns age,income --epsilon 1 --prior "age=uniform(0, 100)" --prior
-    "income=lognormal(10, 1)" --out release.json
+    For instance:
+
+    `pymc-dpdepth median people.csv --columns age,income --epsilon 1 --prior "age=uniform(0, 100)" --prior
+    "income=lognormal(10, 1)" --out release.json`
+
+    `pymc-dpdepth median people.csv --columns age,income --epsilon 1 --lower 0 --upper 100,200000`
     """
     with one_line_errors():
-        if out is not None:
-            check_target(out, overwrite)
-        with plain_notes():
-            release = _release(
-                data,
-                _names(columns),
-                _prior_texts(prior, lower, upper),
-                {
-                    "epsilon": epsilon,
-                    "depth": depth,
-                    "sampler": sampler,
-                    "nonfinite": nonfinite,
-                    "max_rows_per_unit": max_rows_per_unit,
-                    "accept_asymptotic": accept_asymptotic,
-                    "random_seed": simulate_seed,
-                },
-            )
-        if out is not None:
-            release.to_json(out)
-        show(release, out)
+        _check_targets(data, {"--out": out, "--plot": plot}, overwrite)
+        request = {
+            "epsilon": epsilon,
+            "sampler": sampler,
+            "nonfinite": nonfinite,
+            "max_rows_per_unit": max_rows_per_unit,
+            "accept_asymptotic": accept_asymptotic,
+            "random_seed": simulate_seed,
+        }
+        release, notes = _draw(
+            data,
+            _names(columns),
+            _prior_texts(prior, lower, upper),
+            (depth, smoothing, directions, directions_seed),
+            request,
+        )
+        _write(release, out, plot)
+        show(release, {"record": out, "picture": plot})
+        for note in notes:
+            typer.echo(f"Note: {note}", err=True)
 
 
-def _release(data: Path, columns: list[str] | None, prior: Any, settings: dict[str, Any]) -> Release:
-    """Read the table, then draw."""
-    from pymc_dpdepth.median import private_median
-    from pymc_dpdepth.prior_strings import parse_priors
-    from pymc_dpdepth.tables import read_table
+def _draw(data: Path, columns, texts: list[str], shape: tuple, request: dict[str, Any]) -> tuple[Release, list[str]]:
+    """Read the table and draw; return the notes that the library made on the way as well."""
+    from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning
 
-    table = read_table(data, columns)
-    if not len(table.rows):
-        raise ValueError(f"{data} has no rows, so there is nothing to release; expected one row for each person.")
-    return private_median(
-        table, prior=prior if isinstance(prior, str) else parse_priors(prior, table.columns), **settings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from pymc_dpdepth.median import private_median
+        from pymc_dpdepth.prior_strings import parse_priors
+        from pymc_dpdepth.tables import read_table
+
+        table = read_table(data, columns)
+        if not len(table.rows):
+            raise ValueError(f"Expected a row for each person; {data} has column names and no rows.")
+        release = private_median(
+            table,
+            prior=parse_priors(texts, table.columns),
+            depth=_depth(*shape, d=len(table.columns)),
+            # A bar counts steps, which depend on the rows; what is piped on is the release alone.
+            progressbar=sys.stdout.isatty(),
+            **request,
+        )
+    ours = (ApproximateSamplingWarning, PrivacyLeakWarning)
+    return release, [in_options(str(warning.message)) for warning in caught if issubclass(warning.category, ours)]
+
+
+def _depth(name: str, smoothing: float | None, kind: str | None, seed: int, *, d: int) -> Any:
+    """Return the depth of the options."""
+    import dataclasses
+
+    from pymc_dpdepth.depths import Directions, as_depth
+
+    depth = as_depth(name)
+    fields = {field.name for field in dataclasses.fields(depth)}
+    if smoothing is not None:
+        if "smoothing" not in fields:
+            raise ValueError(f"--smoothing: expected with --depth integrated_dual, got with {name}; leave it out.")
+        depth = dataclasses.replace(depth, smoothing=smoothing)
+    if kind is None:
+        return depth
+    if kind not in DIRECTIONS or "directions" not in fields:
+        raise ValueError(f"--directions: expected {' or '.join(DIRECTIONS)}, with a depth over directions; got {kind}.")
+    return dataclasses.replace(
+        depth, directions=Directions.axes(d) if kind == "axes" else Directions.orthonormal(d, seed)
     )
 
 
 def _names(columns: str | None) -> list[str] | None:
+    """Return the names of --columns; one that holds a comma stands in double quotes, as in a CSV file."""
+    import csv
+
     if columns is None:
         return None
-    names = [name.strip() for name in columns.split(",")]
-    if not all(names):
+    fields = next(csv.reader([columns], skipinitialspace=True), [])
+    names = [name.strip() for name in fields]
+    if not names or not all(names):
         raise ValueError("--columns: expected names separated by commas, got an empty name.")
     return names
 
 
-def _prior_texts(prior: list[str] | None, lower: str | None, upper: str | None) -> str | list[str]:
+def _prior_texts(prior: list[str] | None, lower: str | None, upper: str | None) -> list[str]:
     """Return the prior as text, from --prior or from the ends of a box."""
     if prior and (lower is not None or upper is not None):
-        raise ValueError("Expected either --prior or --lower and --upper, got both; leave one out.")
+        raise ValueError("Expected either --prior, or --lower and --upper; got both. Leave one out.")
     if prior:
-        return prior[0] if len(prior) == 1 and _is_plain(prior[0]) else prior
+        return prior
     if lower is None or upper is None:
         raise ValueError(
-            "Expected where the median may lie, chosen without the data, got neither --prior (such as "
+            "Expected where the median may lie, chosen without the data; got neither --prior (such as "
             '"normal(0, 100)") nor both --lower and --upper.'
         )
-    return f"uniform({_ends(lower, '--lower')}, {_ends(upper, '--upper')})"
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text is a prior without a column before it."""
-    return text.split("(")[0].strip().replace("_", "").isalnum()
+    return [f"uniform({_ends(lower, '--lower')}, {_ends(upper, '--upper')})"]
 
 
 def _ends(text: str, option: str) -> str:
@@ -199,51 +250,47 @@ def _ends(text: str, option: str) -> str:
     return repr(numbers[0]) if len(numbers) == 1 else repr(numbers)
 
 
-def check_target(out: Path, overwrite: bool) -> None:
-    """Refuse a file that could not be written, before anything is drawn."""
-    if out.is_dir():
-        raise ValueError(f"--out: expected a file, got the folder {out}.")
-    if out.exists() and not overwrite:
-        raise ValueError(f"--out: {out} exists; choose another name, or pass --overwrite.")
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: the folder {out.parent} does not exist; make it first.")
-    if not os.access(out.parent, os.W_OK):
-        raise ValueError(f"--out: the folder {out.parent} cannot be written to.")
+def _check_targets(data: Path, targets: dict[str, Path | None], overwrite: bool) -> None:
+    """Refuse files that could not be written, before anything is drawn."""
+    given = {option: path for option, path in targets.items() if path is not None}
+    for option, path in given.items():
+        if path.is_dir():
+            raise ValueError(f"{option}: expected a file; {path} is a folder.")
+        if path.exists():
+            if data.exists() and path.samefile(data):
+                raise ValueError(f"{option}: expected another file than the private table {data}.")
+            if not path.is_file():
+                raise ValueError(f"{option}: expected a file; {path} is a device or a pipe.")
+            if not overwrite:
+                raise ValueError(f"{option}: {path} exists; choose another name, or pass --overwrite.")
+        if not path.parent.is_dir():
+            raise ValueError(f"{option}: the folder {path.parent} does not exist; make it first.")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise ValueError(f"{option}: cannot write into the folder {path.parent}: {error.strerror}.") from None
+    picture = given.get("--plot")
+    if picture is not None and picture.suffix.lower() != ".png":
+        raise ValueError(f"--plot: expected a name that ends in .png, got {picture.name}.")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError("--out and --plot: expected two different files.")
 
 
-@contextmanager
-def plain_notes():
-    """Print the package's warnings as one line each; hide what other libraries warn of."""
-    from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning
+def _write(release: Release, out: Path | None, plot: Path | None) -> None:
+    """Write the record and the picture. The draw has been made, so a failure says that it counts."""
+    try:
+        if out is not None:
+            release.to_json(out)
+        if plot is not None:
+            from pymc_dpdepth.plots import save_release_plot
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        if issubclass(warning.category, ApproximateSamplingWarning | PrivacyLeakWarning):
-            typer.echo(f"Note: {' '.join(str(warning.message).split())}", err=True)
-
-
-def show(release: Release, out: Path | None) -> None:
-    """Print the Release as a table and a few lines."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=sys.stdout)
-    table = Table()
-    table.add_column("column", overflow="fold")
-    table.add_column("released value", justify="right", no_wrap=True)
-    value = release.value
-    for name, number in zip(value.coords["coordinate"].values, value.values, strict=True):
-        table.add_row(str(name), repr(float(number)))
-    console.print(table)
-    console.print(f"epsilon spent: {release.epsilon:g}, delta: {release.delta:g}", highlight=False)
-    console.print(f"guarantee: {release.guarantee} ({MEANINGS[release.guarantee]})", highlight=False)
-    console.print(f"sampler: {release.sampler}; neighbours differ in one replaced row", highlight=False)
-    if release.simulation:
-        console.print("This is a simulation: it was seeded and is not private.", highlight=False)
-    if out is not None:
-        console.print(f"written: {out}", highlight=False, soft_wrap=True)
+            save_release_plot(release, plot)
+    except OSError as error:
+        raise ValueError(
+            f"The median was drawn, but could not be written: {error.strerror}. Count its epsilon, "
+            f"{release.epsilon:g}, as spent."
+        ) from None
 
 
 if __name__ == "__main__":
