@@ -1,11 +1,15 @@
 """What README and examples show, run as they stand."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import pymc_dpdepth as dpd
+from pymc_dpdepth.cli import app
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,6 +36,19 @@ def test_readme_code_runs(tmp_path, monkeypatch):
         exec(block, names)
     assert names["release"].guarantee == "float64"
     assert dpd.Release.from_json(tmp_path / "release.json") == names["release"]
+
+
+def test_readme_command_runs(tmp_path, monkeypatch):
+    (command,) = re.findall(
+        r"^    pymc-dpdepth (.*?[^\\])\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    arguments = shlex.split(command.replace("\\\n", " "))
+    assert arguments[0] == "median"
+    arguments[1] = str(ROOT / arguments[1])
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release.json", "release.png"]
 
 
 def test_readme_names_the_two_commands_first():
