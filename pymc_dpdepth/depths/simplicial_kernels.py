@@ -1,0 +1,381 @@
+"""Numba kernels that count the closed simplices which contain a point, exactly, in one, two and three dimensions.
+
+Write v_i = X_i - x. A closed simplex contains x if and only if 0 is in the convex hull of its d + 1 vectors v. If it is
+not, a hyperplane through 0 has them all strictly on one side (separation of a point from a compact convex set), and
+the other way round. So a simplex **misses** x if and only if its vectors lie in one open halfspace bounded by a
+hyperplane through 0. This holds for degenerate simplices (segments, points) too, and a row equal to x, v = 0, is in no
+open halfspace: every simplex with such a vertex contains x.
+
+All decisions are comparisons of doubles and exact signs of determinants; counts are 64-bit integers.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+
+from pymc_dpdepth.depths.predicates import orient2d, orient3d
+
+__all__ = ["simplicial_depth", "simplicial_depths", "simplicial_depths_on_all_cores"]
+
+# The key of a line through x (see `_line_keys`) is computed with an error of at most 3 * 2^-53: the two differences
+# have relative errors u = 2^-53 and move it by at most u/2 together, the sum and the quotient by u each, and it is at
+# most 1 in size; second-order terms and underflow are far below the rest. Two keys farther apart than 6 * 2^-53 are
+# therefore in their true order. The next power of two is used.
+NEAR = 2.0**-50
+
+SMALL = 16  # Up to so many keys in a bucket, insertion is faster than a call of a general sort.
+WORD = 64  # bits of an unsigned integer
+WORTH_A_THREAD = 2**15  # visits of rows, each some 20 nanoseconds: starting threads takes about 100 microseconds
+PARTS_PER_THREAD = 4  # so that a thread that is done early finds more to do
+
+
+@numba.njit(cache=True, nogil=True)
+def pairs(k):
+    """Return C(k, 2) with no larger value on the way: k/2 times k-1 for even k, (k-1)/2 times k for odd k."""
+    return (k >> 1) * ((k - 1) | 1)
+
+
+@numba.njit(cache=True, nogil=True)
+def triples(k):
+    """Return C(k, 3), with no intermediate value above C(k, 2) or the result; one of k, k-1, k-2 is a multiple of 3."""
+    if (k - 2) % 3 == 0:
+        return pairs(k) * ((k - 2) // 3)
+    return pairs(k) // 3 * (k - 2)
+
+
+@numba.njit(cache=True, nogil=True)
+def quadruples(k):
+    """Return C(k, 4)."""
+    return triples(k) * (k - 3) // (2 + 2)
+
+
+# One dimension
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_on_line(t, ordered):
+    """Return the number of closed intervals [X_i, X_j] that contain t: all but those on one side of it."""
+    n = ordered.size
+    below = np.searchsorted(ordered, t, side="left")
+    above = n - np.searchsorted(ordered, t, side="right")
+    return pairs(n) - pairs(below) - pairs(above)
+
+
+# Two dimensions
+#
+# Order the vectors v != 0 that lie in an open half-plane by their angle, anticlockwise, equal angles by any fixed order
+# of the rows. So a missing triple has exactly one first vector i, and both others lie less than a half-turn ahead of
+# i, or on the ray of i and later in the fixed order. Conversely a vector and any two such followers span less than a
+# half-turn, and lie in an open half-plane. If k_i rows follow i,
+#
+#     missing triples = sum over i of C(k_i, 2).
+#
+# To find the k_i, turn the vectors with an angle in [pi, 2 pi), the lower ones, by a half-turn, and sort all by the
+# angle in [0, pi) of the line that they are on. With U_b upper and L_b lower rows on earlier lines, of U and L in all,
+# and u and l rows on this line, less than a half-turn ahead of its upper ray are U - U_b - u upper rows, on later
+# lines, and L_b lower ones, on earlier lines; and ahead of its lower ray, L - L_b - l lower and U_b upper ones. The
+# m = u or l rows of a ray with h rows ahead are followed by h, h + 1, ..., h + m - 1 rows:
+#
+#     sum over t < m of C(h + t, 2) = C(h + m, 3) - C(h, 3).
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_keys(x, y, first, second, keys, codes):
+    """Fill keys and codes of the rows other than (x, y); return their number and how many of them are upper.
+
+    The key grows with the angle of a row's line in [0, pi), from -1 to 1: it is -fx / (|fx| + fy) for the vector
+    (fx, fy), fy >= 0, on it. The code is twice the row's index, plus 1 for a lower row.
+    """
+    m, upper = 0, 0
+    for i in range(first.size):
+        a, b = first[i], second[i]
+        lower = (b < y) | ((b == y) & (a < x))
+        fx, fy = a - x, abs(b - y)
+        length = abs(fx) + fy
+        if length == np.inf:
+            # The sum, or a difference, is beyond the doubles: a quarter of it is not. What a quarter of a tiny entry
+            # loses is less than 2^-1074, beside a length above 2^1021.
+            fx, fy = a / 4 - x / 4, abs(b / 4 - y / 4)
+            length = abs(fx) + fy
+        if length > 0.0:
+            keys[m] = fx / length if lower else -fx / length
+            codes[m] = 2 * i + lower
+            m += 1
+            upper += not lower
+    return m, upper
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_by_key(keys, codes):
+    """Return the keys in ascending order, and the codes with them: one bucket for each key, in linear time mostly."""
+    m = keys.size
+    sorted_keys, sorted_codes = np.empty(m), np.empty(m, np.int64)
+    lowest, highest = np.inf, -np.inf
+    for i in range(m):
+        lowest, highest = min(lowest, keys[i]), max(highest, keys[i])
+    # Computed buckets do not decrease as the key grows, since a difference and a product are rounded monotonically.
+    scale = (m - 1) / (highest - lowest) if highest - lowest > NEAR else 0.0
+    ends = np.zeros(m + 1, np.int64)
+    for i in range(m):
+        ends[min(np.int64((keys[i] - lowest) * scale), m - 1)] += 1
+    largest, total = 0, 0
+    for bucket in range(m):
+        largest = max(largest, ends[bucket])
+        total += ends[bucket]
+        ends[bucket] = total
+    for i in range(m):
+        bucket = min(np.int64((keys[i] - lowest) * scale), m - 1)
+        ends[bucket] -= 1
+        sorted_keys[ends[bucket]] = keys[i]
+        sorted_codes[ends[bucket]] = codes[i]
+    ends[m] = m
+    if largest > SMALL:
+        for bucket in range(m):
+            start, stop = ends[bucket], ends[bucket + 1]
+            if stop - start > SMALL:
+                order = np.argsort(sorted_keys[start:stop], kind="mergesort") + start
+                sorted_keys[start:stop] = sorted_keys[order]
+                sorted_codes[start:stop] = sorted_codes[order]
+    for i in range(1, m):
+        key, code, j = sorted_keys[i], sorted_codes[i], i
+        while j > 0 and sorted_keys[j - 1] > key:
+            sorted_keys[j], sorted_codes[j] = sorted_keys[j - 1], sorted_codes[j - 1]
+            j -= 1
+        sorted_keys[j], sorted_codes[j] = key, code
+    return sorted_keys, sorted_codes
+
+
+@numba.njit(cache=True, nogil=True)
+def _line_turn(x, y, first, second, one, other):
+    """Return the sign of the angle in (-pi, pi) from the line of a code to that of another; 0 for the same line."""
+    i, j = one >> 1, other >> 1
+    turn = orient2d(x, y, first[i], second[i], first[j], second[j])
+    return -turn if (one ^ other) & 1 else turn
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_exactly(x, y, first, second, codes):
+    """Sort codes by the angle of their lines, by merging, with exact signs."""
+    m = codes.size
+    source, target = codes, np.empty_like(codes)
+    width = 1
+    while width < m:
+        for start in range(0, m, 2 * width):
+            middle, stop = min(start + width, m), min(start + 2 * width, m)
+            i, j = start, middle
+            for k in range(start, stop):
+                left = j == stop
+                if i < middle and j < stop:
+                    left = _line_turn(x, y, first, second, source[i], source[j]) >= 0
+                if left:
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+        source, target = target, source
+        width *= 2
+    codes[:] = source.copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _missing_from_run(x, y, first, second, codes, upper, lower, ahead):
+    """Return the missing triples whose first vector is on the lines of a run of sorted codes, and the new `ahead`.
+
+    `ahead` is U_b - L_b: an upper ray has U - u - (U_b - L_b) rows ahead, a lower one L - l + (U_b - L_b).
+    """
+    missing, start = 0, 0
+    while start < codes.size:
+        stop = start + 1
+        while stop < codes.size and _line_turn(x, y, first, second, codes[stop - 1], codes[stop]) == 0:
+            stop += 1
+        on_lower = 0
+        for i in range(start, stop):
+            on_lower += codes[i] & 1
+        on_upper = stop - start - on_lower
+        missing += triples(upper - ahead) - triples(upper - ahead - on_upper)
+        missing += triples(lower + ahead) - triples(lower + ahead - on_lower)
+        ahead += on_upper - on_lower
+        start = stop
+    return missing, ahead
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_in_plane(x, y, first, second):
+    """Return the number of closed triangles that contain (x, y)."""
+    n = first.size
+    keys, codes = np.empty(n), np.empty(n, np.int64)
+    m, upper = _line_keys(x, y, first, second, keys, codes)
+    keys, codes = _sort_by_key(keys[:m], codes[:m])
+    lower = m - upper
+    missing, ahead, start = 0, 0, 0
+    while start < m:
+        stop = start + 1
+        while stop < m and keys[stop] - keys[stop - 1] <= NEAR:
+            stop += 1
+        if stop - start == 1:
+            # One row on its line, by far the most frequent case: the two formulas of `_missing_from_run` in one.
+            is_lower = codes[start] & 1
+            missing += pairs(lower - 1 + ahead if is_lower else upper - 1 - ahead)
+            ahead += 1 - 2 * is_lower
+        else:
+            run = codes[start:stop]
+            _sort_exactly(x, y, first, second, run)
+            more, ahead = _missing_from_run(x, y, first, second, run, upper, lower, ahead)
+            missing += more
+        start = stop
+    return triples(n) - missing
+
+
+# Three dimensions
+#
+# Four vectors a, b, c, e satisfy  |b c e| a - |a c e| b + |a b e| c - |a b c| e = 0  (Cramer's rule). If one of these
+# determinants is not 0, the vectors span the space, and this is their only linear relation, up to a factor. So 0 is in
+# their convex hull if and only if no two of the four coefficients have opposite signs. If all are 0, the vectors lie in
+# a plane through 0, and 0 is in their hull if and only if it is in the hull of three of them (Caratheodory).
+#
+# For each pair p < q the signs of |v_p v_q v_l| over l > q are kept as bits, one set for "> 0", one for "< 0", and one
+# for "= 0 and the triangle contains 0". The loop over triples i < j < k then settles 64 fourth rows at once.
+
+
+@numba.njit(cache=True, nogil=True)
+def _flat_triangle_contains(theta, columns, i, j, k):
+    """Return whether the triangle of three rows that are not theta, but in a plane with it, contains theta.
+
+    Where the vectors span a plane, some coordinate projection keeps it a plane; there the relation
+    |b c| a + |c a| b + |a b| c = 0 is the only one. Else they are on one line, and lexicographic order tells the sides.
+    """
+    for p in range(2):
+        for q in range(p + 1, theta.size):
+            x, y, first, second = theta[p], theta[q], columns[p], columns[q]
+            bc = orient2d(x, y, first[j], second[j], first[k], second[k])
+            ca = orient2d(x, y, first[k], second[k], first[i], second[i])
+            ab = orient2d(x, y, first[i], second[i], first[j], second[j])
+            if bc != 0 or ca != 0 or ab != 0:
+                return (bc >= 0 and ca >= 0 and ab >= 0) or (bc <= 0 and ca <= 0 and ab <= 0)
+    side = _side(theta, columns, i)
+    return side != _side(theta, columns, j) or side != _side(theta, columns, k)
+
+
+@numba.njit(cache=True, nogil=True)
+def _side(theta, columns, i):
+    """Return the sign of the first coordinate in which a row differs from theta; 0 for theta itself."""
+    for p in range(theta.size):
+        if columns[p, i] != theta[p]:
+            return 1 if columns[p, i] > theta[p] else -1
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)
+def _sign_bits(theta, columns):
+    """Return the bits of |v_p v_q v_l| > 0, of < 0, and of = 0 with theta in the triangle; each (n, n, words)."""
+    n = columns.shape[1]
+    words = (n + WORD - 1) // WORD
+    above, under, flat = (
+        np.zeros((n, n, words), np.uint64),
+        np.zeros((n, n, words), np.uint64),
+        np.zeros((n, n, words), np.uint64),
+    )
+    x, y, z = theta[0], theta[1], theta[2]
+    for p in range(n):
+        for q in range(p + 1, n):
+            for k in range(q + 1, n):
+                turn = orient3d(
+                    x, y, z,
+                    columns[0, p], columns[1, p], columns[2, p],
+                    columns[0, q], columns[1, q], columns[2, q],
+                    columns[0, k], columns[1, k], columns[2, k],
+                )  # fmt: skip
+                bit = np.uint64(1) << np.uint64(k % WORD)
+                if turn > 0:
+                    above[p, q, k // WORD] |= bit
+                elif turn < 0:
+                    under[p, q, k // WORD] |= bit
+                elif _flat_triangle_contains(theta, columns, p, q, k):
+                    flat[p, q, k // WORD] |= bit
+    return above, under, flat
+
+
+@numba.njit(cache=True, nogil=True)
+def _bits_set(word):
+    """Return the number of bits that are 1: counts of 2, 4 and 8 neighbouring bits, then their sum by a product."""
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_in_space(theta, all_columns):
+    """Return the number of closed tetrahedra that contain theta."""
+    is_other = np.zeros(all_columns.shape[1], np.bool_)
+    for i in range(all_columns.shape[1]):
+        is_other[i] = _side(theta, all_columns, i) != 0
+    columns = all_columns[:, is_other]
+    n = columns.shape[1]
+    above, under, flat = _sign_bits(theta, columns)
+    words = above.shape[2]
+    nothing, everything = np.uint64(0), ~np.uint64(0)
+    in_last_word = everything >> np.uint64(words * WORD - n)
+    found = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            for k in range(j + 1, n):
+                word, bit = k // WORD, np.uint64(1) << np.uint64(k % WORD)
+                ijk_above = everything if above[i, j, word] & bit else nothing
+                ijk_under = everything if under[i, j, word] & bit else nothing
+                ijk_flat = everything if flat[i, j, word] & bit else nothing
+                for w in range(word, words):
+                    # The coefficients |j k l|, -|i k l|, |i j l|, -|i j k|: is one of them positive, negative?
+                    positive = above[j, k, w] | under[i, k, w] | above[i, j, w] | ijk_under
+                    negative = under[j, k, w] | above[i, k, w] | under[i, j, w] | ijk_above
+                    in_plane = flat[j, k, w] | flat[i, k, w] | flat[i, j, w] | ijk_flat
+                    inside = (positive ^ negative) | (~(positive | negative) & in_plane)
+                    if w == word:
+                        inside &= ~(bit | (bit - np.uint64(1)))  # rows after k
+                    if w == words - 1:
+                        inside &= in_last_word
+                    found += _bits_set(inside)
+    return quadruples(all_columns.shape[1]) - quadruples(n) + found
+
+
+@numba.njit(cache=True, nogil=True)
+def simplicial_depth(theta, columns):
+    """Return the share of the closed simplices of d + 1 rows that contain a point; 0 where n <= d.
+
+    Parameters: the point (d,) with d = 1, 2 or 3, and the columns of the rows (d, n), in ascending order where d = 1.
+    """
+    d, n = columns.shape
+    if n <= d:
+        return 0.0
+    if d == 1:
+        return _count_on_line(theta[0], columns[0]) / pairs(n)
+    if d == 2:
+        return _count_in_plane(theta[0], theta[1], columns[0], columns[1]) / triples(n)
+    return _count_in_space(theta, columns) / quadruples(n)
+
+
+@numba.njit(cache=True, nogil=True)
+def simplicial_depths(points, columns):
+    """Return `simplicial_depth` of each row of points."""
+    values = np.empty(points.shape[0])
+    for i in range(points.shape[0]):
+        values[i] = simplicial_depth(points[i], columns)
+    return values
+
+
+def simplicial_depths_on_all_cores(points, columns):
+    """Return `simplicial_depths`, the points shared out among threads.
+
+    The kernels hold no lock of the interpreter. Plain threads, since numba's own end a process that was forked after
+    their first use, or that starts them from two threads at once.
+    """
+    threads = min(numba.config.NUMBA_NUM_THREADS, len(points))
+    if threads < 2 or points.shape[0] * columns.shape[1] ** max(1, columns.shape[0] - 1) < WORTH_A_THREAD:
+        return simplicial_depths(points, columns)
+    parts = np.array_split(points, min(len(points), threads * PARTS_PER_THREAD))
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(simplicial_depths, parts, [columns] * len(parts))))
