@@ -63,7 +63,7 @@ def standardization(location, prior, d: int, depth: Depth, standardize):
     """Return center and scale, each of shape (d,)."""
     unchanged = np.zeros(d), np.ones(d)
     if isinstance(standardize, str) and standardize == "prior":
-        if isinstance(depth, CustomObjective) or _along_axes(depth):
+        if isinstance(depth, CustomObjective) or depth.unit_free:
             return unchanged
         center, scale = center_and_scale(location, prior, d)
         return center, np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
@@ -79,14 +79,6 @@ def standardization(location, prior, d: int, depth: Depth, standardize):
     if not (np.isfinite(center).all() and np.isfinite(scale).all() and (scale > 0).all()):
         raise ValueError("standardize: expected finite centers and finite scales > 0.")
     return center, scale
-
-
-def _along_axes(depth: Depth) -> bool:
-    """Whether units make no difference: a step depth whose directions are all along axes."""
-    directions = getattr(depth, "directions", None)
-    if depth.differentiable or directions is None:
-        return False
-    return bool((np.count_nonzero(directions.matrix(), axis=1) == 1).all())
 
 
 def center_and_scale(location, prior, d: int):

@@ -9,6 +9,8 @@ from pymc_dpdepth.depths.directional import DirectionalDepth, Halfspace, Integra
 from pymc_dpdepth.depths.directions import Directions, as_directions
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.depths.registry import DEPTHS, as_depth
+from pymc_dpdepth.depths.simplicial import Simplicial
+from pymc_dpdepth.depths.spatial import ModifiedSpatial, Spatial
 
 __all__ = [
     "DEPTHS",
@@ -20,6 +22,9 @@ __all__ = [
     "IntegratedDual",
     "IntegratedRankWeighted",
     "Projection",
+    "ModifiedSpatial",
+    "Simplicial",
+    "Spatial",
     "as_depth",
     "as_directions",
 ]

@@ -39,6 +39,11 @@ class Depth(abc.ABC):
     def differentiable(self) -> bool:
         """Whether the depth has a gradient in theta."""
 
+    @property
+    def unit_free(self) -> bool:
+        """Whether standardising rows and points by a center and a scale makes no difference; then it is left out."""
+        return False
+
     @abc.abstractmethod
     def resolve(self, d: int) -> Self:
         """Return the same depth with everything that depends on the dimension settled.

@@ -95,6 +95,13 @@ class DirectionalDepth(Depth):
         """Whether the depth has a gradient in theta."""
         return False
 
+    @property
+    def unit_free(self) -> bool:
+        """Whether units make no difference: a step depth whose concrete directions are all along axes."""
+        if self.differentiable or not isinstance(self.directions, Directions):
+            return False
+        return bool((np.count_nonzero(self.directions.matrix(), axis=1) == 1).all())
+
     def resolve(self, d: int) -> Self:
         """Return the same depth over concrete directions for dimension d.
 

@@ -7,6 +7,8 @@ from typing import Any
 from pymc_dpdepth.depths.base import Depth
 from pymc_dpdepth.depths.directional import Halfspace, IntegratedDual, IntegratedRankWeighted
 from pymc_dpdepth.depths.projection import Projection
+from pymc_dpdepth.depths.simplicial import Simplicial
+from pymc_dpdepth.depths.spatial import ModifiedSpatial, Spatial
 
 __all__ = ["DEPTHS", "as_depth"]
 
@@ -17,6 +19,9 @@ DEPTHS: dict[str, type[Depth]] = {
         IntegratedRankWeighted,
         IntegratedDual,
         Projection,
+        Simplicial,
+        Spatial,
+        ModifiedSpatial,
     )
 }
 

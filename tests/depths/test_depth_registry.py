@@ -1,6 +1,17 @@
 import pytest
 
-from pymc_dpdepth.depths import DEPTHS, Depth, Halfspace, IntegratedDual, IntegratedRankWeighted, Projection, as_depth
+from pymc_dpdepth.depths import (
+    DEPTHS,
+    Depth,
+    Halfspace,
+    IntegratedDual,
+    IntegratedRankWeighted,
+    ModifiedSpatial,
+    Projection,
+    Simplicial,
+    Spatial,
+    as_depth,
+)
 
 
 def test_every_name_gives_its_depth():
@@ -9,6 +20,9 @@ def test_every_name_gives_its_depth():
         "integrated_rank_weighted": IntegratedRankWeighted,
         "integrated_dual": IntegratedDual,
         "projection": Projection,
+        "simplicial": Simplicial,
+        "spatial": Spatial,
+        "modified_spatial": ModifiedSpatial,
     }
     for name, depth in DEPTHS.items():
         assert as_depth(name) == depth()
@@ -22,9 +36,8 @@ def test_a_depth_is_returned_as_it_is():
 
 
 def test_unknown_names_are_refused_and_the_known_ones_listed():
-    with pytest.raises(
-        ValueError, match="halfspace, integrated_dual, integrated_rank_weighted, projection; got 'tukey'"
-    ):
+    known = "halfspace, integrated_dual, integrated_rank_weighted, modified_spatial, projection, simplicial, spatial"
+    with pytest.raises(ValueError, match=f"{known}; got 'tukey'"):
         as_depth("tukey")
 
 

@@ -1,0 +1,157 @@
+"""Spatial depths: how well the unit vectors from the rows to a point cancel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from pymc_dpdepth.depths.base import Depth, check_size
+
+__all__ = ["ModifiedSpatial", "Spatial"]
+
+
+class _SpatialDepth(Depth):
+    """What the two spatial depths share."""
+
+    @property
+    def differentiable(self) -> bool:
+        """True: there is a gradient except at the rows."""
+        return True
+
+    def resolve(self, d: int) -> Self:
+        """Return the depth itself: nothing depends on the dimension.
+
+        Parameters
+        ----------
+        d : int
+            Number of columns, at least 1.
+        """
+        check_size(0, d)
+        return self
+
+    def prepare(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the rows as columns (d, n), clamped to +-2^1020.
+
+        Parameters
+        ----------
+        rows : ndarray of float64, shape (n, d)
+        """
+        from pymc_dpdepth.depths.spatial_kernels import CLAMP
+
+        return (np.ascontiguousarray(np.clip(rows, -CLAMP, CLAMP).T),)
+
+    def upper_bound(self, n: int, d: int) -> float:
+        """Return the supremum of the depth over all points and tables: 1, at the middle of a symmetric table."""
+        n, _ = check_size(n, d)
+        return 1.0 if n else 0.0
+
+    def describe(self) -> dict[str, Any]:
+        """Return a public record of the depth that JSON can hold."""
+        return {"name": self.name}
+
+
+@dataclass(frozen=True)
+class Spatial(_SpatialDepth):
+    """Spatial depth.
+
+    D(x; X) = 1 - |mean_i SR(x - X_i)|, with SR(y) = y / |y| and SR(0) = 0; the divisor of the mean is n, rows equal to
+    x included. It is 1 where the unit vectors cancel, at the spatial median, and tends to 0 far outside.
+
+    The global sensitivity is 2/n when one of n rows is replaced, and 1 for one row. The gradient exists except at the
+    rows and at the spatial median; there the terms without one count as 0. Norms depend on units, so a mechanism
+    standardises rows and location by the prior first.
+
+    References
+    ----------
+    .. [1] Y. Vardi and C.-H. Zhang, The multivariate L1-median and associated data depth, PNAS 97 (2000) 1423-1426,
+           doi:10.1073/pnas.97.4.1423.
+    .. [2] R. Serfling, A depth function and a scale curve based on spatial quantiles, in Statistical Data Analysis
+    Based
+           on the L1-Norm and Related Methods (2002) 25-38, doi:10.1007/978-3-0348-8201-9_3.
+
+    Examples
+    --------
+    >>> from pymc_dpdepth.depths import Spatial
+    >>> Spatial().evaluate([[0.5, 0.5], [0.0, 0.0]], [[0, 0], [1, 0], [1, 1], [0, 1]]).round(4).tolist()
+    [1.0, 0.3964]
+    """
+
+    name: ClassVar[str] = "spatial"
+
+    def kernel(self) -> Any:
+        """Return the compiled function of one point; see `Depth.kernel`."""
+        from pymc_dpdepth.depths.spatial_kernels import spatial_depth
+
+        return spatial_depth
+
+    def batch_kernel(self) -> Any:
+        """Return the compiled function of many points."""
+        from pymc_dpdepth.depths.spatial_kernels import spatial_depths
+
+        return spatial_depths
+
+    def sensitivity(self, n: int, d: int) -> float:
+        """Return the global sensitivity of replacing one of n rows: 2/n, and 1 for one row (docs/sensitivity.md).
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 0; no rows give 0.
+        d : int
+            Number of columns, at least 1.
+        """
+        n, _ = check_size(n, d)
+        return min(1.0, 2.0 / n) if n else 0.0
+
+
+@dataclass(frozen=True)
+class ModifiedSpatial(_SpatialDepth):
+    """Spatial depth with the squared norm.
+
+    D(x; X) = 1 - |mean_i SR(x - X_i)|^2, with SR as in `Spatial`. Its gradient exists except at the rows, also at the
+    spatial median, where it is 0.
+
+    The global sensitivity is 4 (n - 1) / n^2 when one of n rows is replaced, and 1 for one row.
+
+    References
+    ----------
+    .. [1] K. Ramsay, A. Jagannath and S. Chenouri, Differentially private multivariate medians, JMLR 26 (2025),
+           arXiv:2210.06459.
+
+    Examples
+    --------
+    >>> from pymc_dpdepth.depths import ModifiedSpatial
+    >>> ModifiedSpatial().evaluate([[0.5], [3.0]], [[0.0], [1.0]]).tolist()
+    [1.0, 0.0]
+    """
+
+    name: ClassVar[str] = "modified_spatial"
+
+    def kernel(self) -> Any:
+        """Return the compiled function of one point; see `Depth.kernel`."""
+        from pymc_dpdepth.depths.spatial_kernels import modified_spatial_depth
+
+        return modified_spatial_depth
+
+    def batch_kernel(self) -> Any:
+        """Return the compiled function of many points."""
+        from pymc_dpdepth.depths.spatial_kernels import modified_spatial_depths
+
+        return modified_spatial_depths
+
+    def sensitivity(self, n: int, d: int) -> float:
+        """Return the global sensitivity of replacing one of n rows: 4 (n - 1) / n^2, and 1 for one row.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 0; no rows give 0.
+        d : int
+            Number of columns, at least 1.
+        """
+        n, _ = check_size(n, d)
+        if n == 0:
+            return 0.0
+        return 1.0 if n == 1 else 4.0 * (n - 1) / n**2
