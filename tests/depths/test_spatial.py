@@ -1,8 +1,10 @@
 """Spatial depths against plain Python, their sensitivities under attack, and what too small a sensitivity breaks."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pymc as pm
@@ -13,6 +15,7 @@ import pymc_dpdepth as dpd
 from pymc_dpdepth.depths import ModifiedSpatial, Spatial
 
 BOTH = [Spatial(), ModifiedSpatial()]
+FACTS = json.loads((Path(__file__).parent / "spatial_reference.json").read_text())["data"]
 # Sums of n <= 50 unit vectors: n roundings of 2^-53 in the sum and as many in the terms.
 CLOSE = 1e-13
 
@@ -57,6 +60,16 @@ def test_known_values():
     once, thrice = (Spatial().evaluate([[5.0]], [[x] for x in rows])[0] for rows in ([0, 10, 20], [0, 0, 0, 10, 20]))
     assert (once, thrice) == (pytest.approx(2 / 3), pytest.approx(4 / 5))
     assert Spatial().evaluate([[1.0, 7.0]], [[0.0, 7.0], [3.0, 7.0]])[0] == 1.0  # a constant column
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact["dataset"])
+def test_values_of_real_tables(fact):
+    rows = np.array(fact["rows"], dtype=float)
+    points = np.vstack([rows, rows.mean(axis=0), np.median(rows, axis=0)])
+    expected = [*fact["at_each_row"], fact["at_mean"], fact["at_coordinatewise_median"]]
+    np.testing.assert_allclose(Spatial().evaluate(points, rows), expected, atol=CLOSE)
+    squared = 1.0 - (1.0 - np.array(expected)) ** 2
+    np.testing.assert_allclose(ModifiedSpatial().evaluate(points, rows), squared, atol=CLOSE)
 
 
 @pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
