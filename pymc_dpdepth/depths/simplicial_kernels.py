@@ -152,7 +152,7 @@ def _sort_by_key(keys, codes):
 def _line_turn(x, y, first, second, one, other):
     """Return the sign of the angle in (-pi, pi) from the line of a code to that of another; 0 for the same line."""
     i, j = one >> 1, other >> 1
-    turn = orient2d(first[i], second[i], first[j], second[j], x, y)
+    turn = orient2d(x, y, first[i], second[i], first[j], second[j])
     return -turn if (one ^ other) & 1 else turn
 
 
@@ -251,9 +251,9 @@ def _flat_triangle_contains(theta, columns, i, j, k):
     for p in range(2):
         for q in range(p + 1, theta.size):
             x, y, first, second = theta[p], theta[q], columns[p], columns[q]
-            bc = orient2d(first[j], second[j], first[k], second[k], x, y)
-            ca = orient2d(first[k], second[k], first[i], second[i], x, y)
-            ab = orient2d(first[i], second[i], first[j], second[j], x, y)
+            bc = orient2d(x, y, first[j], second[j], first[k], second[k])
+            ca = orient2d(x, y, first[k], second[k], first[i], second[i])
+            ab = orient2d(x, y, first[i], second[i], first[j], second[j])
             if bc != 0 or ca != 0 or ab != 0:
                 return (bc >= 0 and ca >= 0 and ab >= 0) or (bc <= 0 and ca <= 0 and ab <= 0)
     side = _side(theta, columns, i)
@@ -284,10 +284,10 @@ def _sign_bits(theta, columns):
         for q in range(p + 1, n):
             for k in range(q + 1, n):
                 turn = orient3d(
+                    x, y, z,
                     columns[0, p], columns[1, p], columns[2, p],
                     columns[0, q], columns[1, q], columns[2, q],
                     columns[0, k], columns[1, k], columns[2, k],
-                    x, y, z,
                 )  # fmt: skip
                 bit = np.uint64(1) << np.uint64(k % WORD)
                 if turn > 0:
