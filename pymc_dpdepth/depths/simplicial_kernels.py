@@ -152,7 +152,7 @@ def _sort_by_key(keys, codes):
 def _line_turn(x, y, first, second, one, other):
     """Return the sign of the angle in (-pi, pi) from the line of a code to that of another; 0 for the same line."""
     i, j = one >> 1, other >> 1
-    turn = orient2d(x, y, first[i], second[i], first[j], second[j])
+    turn = orient2d(first[i], second[i], first[j], second[j], x, y)
     return -turn if (one ^ other) & 1 else turn
 
 
@@ -251,9 +251,9 @@ def _flat_triangle_contains(theta, columns, i, j, k):
     for p in range(2):
         for q in range(p + 1, theta.size):
             x, y, first, second = theta[p], theta[q], columns[p], columns[q]
-            bc = orient2d(x, y, first[j], second[j], first[k], second[k])
-            ca = orient2d(x, y, first[k], second[k], first[i], second[i])
-            ab = orient2d(x, y, first[i], second[i], first[j], second[j])
+            bc = orient2d(first[j], second[j], first[k], second[k], x, y)
+            ca = orient2d(first[k], second[k], first[i], second[i], x, y)
+            ab = orient2d(first[i], second[i], first[j], second[j], x, y)
             if bc != 0 or ca != 0 or ab != 0:
                 return (bc >= 0 and ca >= 0 and ab >= 0) or (bc <= 0 and ca <= 0 and ab <= 0)
     side = _side(theta, columns, i)
@@ -270,9 +270,23 @@ def _side(theta, columns, i):
 
 
 @numba.njit(cache=True, nogil=True)
+def _level_with(theta, columns):
+    """Return for each row a number whose bit p tells whether its coordinate p is that of theta.
+
+    Three rows that share such a bit are in a plane with theta. A constant column makes that frequent.
+    """
+    level = np.zeros(columns.shape[1], np.int64)
+    for p in range(theta.size):
+        for i in range(columns.shape[1]):
+            level[i] |= (columns[p, i] == theta[p]) << p
+    return level
+
+
+@numba.njit(cache=True, nogil=True)
 def _sign_bits(theta, columns):
     """Return the bits of |v_p v_q v_l| > 0, of < 0, and of = 0 with theta in the triangle; each (n, n, words)."""
     n = columns.shape[1]
+    level = _level_with(theta, columns)
     words = (n + WORD - 1) // WORD
     above, under, flat = (
         np.zeros((n, n, words), np.uint64),
@@ -283,12 +297,14 @@ def _sign_bits(theta, columns):
     for p in range(n):
         for q in range(p + 1, n):
             for k in range(q + 1, n):
-                turn = orient3d(
-                    x, y, z,
-                    columns[0, p], columns[1, p], columns[2, p],
-                    columns[0, q], columns[1, q], columns[2, q],
-                    columns[0, k], columns[1, k], columns[2, k],
-                )  # fmt: skip
+                turn = 0
+                if level[p] & level[q] & level[k] == 0:
+                    turn = orient3d(
+                        columns[0, p], columns[1, p], columns[2, p],
+                        columns[0, q], columns[1, q], columns[2, q],
+                        columns[0, k], columns[1, k], columns[2, k],
+                        x, y, z,
+                    )  # fmt: skip
                 bit = np.uint64(1) << np.uint64(k % WORD)
                 if turn > 0:
                     above[p, q, k // WORD] |= bit
@@ -343,13 +359,28 @@ def _count_in_space(theta, all_columns):
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_outside_box(theta, columns):
+    """Return whether all rows are strictly on one side of theta in some coordinate, so that no simplex contains it."""
+    for p in range(theta.size):
+        at_least, at_most = False, False
+        for entry in columns[p]:
+            at_least |= entry >= theta[p]
+            at_most |= entry <= theta[p]
+            if at_least and at_most:
+                break
+        if not (at_least and at_most):
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
 def simplicial_depth(theta, columns):
     """Return the share of the closed simplices of d + 1 rows that contain a point; 0 where n <= d.
 
     Parameters: the point (d,) with d = 1, 2 or 3, and the columns of the rows (d, n), in ascending order where d = 1.
     """
     d, n = columns.shape
-    if n <= d:
+    if n <= d or _is_outside_box(theta, columns):
         return 0.0
     if d == 1:
         return _count_on_line(theta[0], columns[0]) / pairs(n)
