@@ -171,7 +171,7 @@ def test_many_ties_and_crowded_angles(point):
 
 
 def test_the_largest_counts_fit():
-    from pymc_dpdepth.depths.simplicial_kernels import pairs, quadruples, triples
+    from pymc_dpdepth.depths.binomials import pairs, quadruples, triples
 
     for k in (*range(9), 2_642_245, 2_642_246, 3_810_777, 3_810_778, 3_810_779):
         assert triples(k) == math.comb(k, 3)
