@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
-from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError
+from pymc_dpdepth.errors import ApproximateSamplingWarning, ImproperMechanismError, InexactReleaseError
 from pymc_dpdepth.labelled import DELTA, build_release, to_datatree
 from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
-from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
+from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.exact import EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, draw_prior, plan_exact
@@ -221,6 +221,7 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
         parameters = {name: value[0] for name, value in values.items()}
         return build_release(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
     chosen = choose_markov(mechanisms, sampler)
+    _check_sampleable(model)
     _check_gradients(model, chosen)
     _charge(ledger, mechanisms)
     _warn_asymptotic()
@@ -244,6 +245,7 @@ def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed)
     if not isinstance(model, pm.Model):
         raise TypeError("model: a trace holds no epsilon; pass its model too, dpd.release(idata, model=model, ...).")
     mechanisms = read_mechanisms(model, public)
+    _check_sampleable(model)
     _check_trace(idata, model)
     require_consent(accept_asymptotic, "the draw would come from a trace, and dpd.release(model) is what draws exactly")
     bits = random_bits(random_seed, stacklevel=4)
@@ -306,6 +308,8 @@ def _refuse_restricting_transform(variable, model) -> None:
 
 def require_consent(accept_asymptotic: bool, reason: str) -> None:
     """Refuse a Markov chain that was not asked for; nothing has been charged."""
+    if not isinstance(accept_asymptotic, bool):
+        raise TypeError(f"accept_asymptotic: expected True or False, got {type(accept_asymptotic).__name__}.")
     if not accept_asymptotic:
         raise InexactReleaseError(
             f"No exact draw: {reason}. A Markov chain only approaches the mechanism's law, so its epsilon is nominal. "
@@ -321,6 +325,20 @@ def _warn_asymptotic() -> None:
         ApproximateSamplingWarning,
         stacklevel=4,
     )
+
+
+def _check_sampleable(model) -> None:
+    """Refuse, before anything is charged, a model that a Markov chain cannot sample or has no law for."""
+    if not model.free_RVs:
+        raise ValueError("The model has no free variables, so there is nothing to draw; do not fix the location.")
+    discrete = sorted(v.name for v in model.free_RVs if v.type.numpy_dtype.kind != "f")
+    if discrete:
+        raise ValueError(f"The free variables {discrete} are discrete; expected priors with a density.")
+    if not model.observed_RVs and any(is_flat(v) for v in model.free_RVs):
+        raise ImproperMechanismError(
+            "A free variable of the model has a flat prior (pm.Flat, pm.HalfFlat), so there is no probability density "
+            "to draw from; give it a proper prior."
+        )
 
 
 def _check_gradients(model, sampler: str) -> None:
@@ -339,11 +357,13 @@ def _check_trace(idata, model) -> None:
     posterior = getattr(idata, "posterior", None)
     if posterior is None:
         raise TypeError(f"Expected a pm.Model or a trace with a posterior group, got {type(idata).__name__}.")
+    if not all(posterior.sizes.get(dim, 0) for dim in ("chain", "draw")):
+        raise ValueError("The trace has no draws; expected the dimensions chain and draw, each of length 1 or more.")
     missing = sorted(v.name for v in model.free_RVs if v.name not in posterior)
     if missing:
         raise ValueError(f"The trace lacks the free variables {missing}; sample them all with this model.")
     shapes = model.eval_rv_shapes()
-    wrong = sorted(v.name for v in model.free_RVs if tuple(posterior[v.name].shape[2:]) != tuple(shapes[v.name]))
+    wrong = sorted(v.name for v in model.free_RVs if _one_draw(posterior, v.name, 0, 0).shape != tuple(shapes[v.name]))
     if wrong:
         raise ValueError(f"The trace's variables {wrong} have other shapes than in the model; pass its own model.")
 
@@ -352,7 +372,12 @@ def _pick(idata, model, bits: RandomBits) -> dict[str, np.ndarray]:
     """Return the free variables of one draw, whose index is uniform and never looked at."""
     posterior = idata.posterior
     chain, draw = bits.index(posterior.sizes["chain"]), bits.index(posterior.sizes["draw"])
-    return {v.name: np.asarray(posterior[v.name].values[chain, draw]) for v in model.free_RVs}
+    return {v.name: _one_draw(posterior, v.name, chain, draw) for v in model.free_RVs}
+
+
+def _one_draw(posterior, name: str, chain: int, draw: int) -> np.ndarray:
+    """Return a variable of one draw, wherever its dimensions stand."""
+    return np.asarray(posterior[name].isel(chain=chain, draw=draw).values)
 
 
 def _locations_at(model, mechanisms, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

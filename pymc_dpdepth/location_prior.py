@@ -44,6 +44,24 @@ def check_location(location) -> None:
         )
 
 
+def check_registered(location, model) -> None:
+    """Refuse a location made of random variables that are not in the model: chains would not sample them."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.tensor.random.op import RandomVariable
+
+    known, pending = set(model.basic_RVs), [location]
+    while pending:
+        node = getattr(variable := pending.pop(), "owner", None)
+        if node is None or variable in known:
+            continue
+        if isinstance(node.op, RandomVariable | SymbolicRandomVariable):
+            raise ValueError(
+                "location: expected random variables of the model, got a distribution that is not in it. Define it "
+                "with a name inside the model, for example pm.Normal('location', 0, 10, shape=d), without .dist."
+            )
+        pending.extend(node.inputs)
+
+
 def check_width(location, d: int) -> None:
     """Refuse a location whose number of coordinates is not that of the table's columns."""
     from pymc.pytensorf import constant_fold

@@ -15,6 +15,7 @@ from pymc_dpdepth.errors import UnboundedSensitivityError
 from pymc_dpdepth.location_prior import (
     center_and_scale,
     check_location,
+    check_registered,
     check_width,
     standardization,
     warn_if_prior_reads_data,
@@ -250,6 +251,7 @@ def exponential_mechanism(
     import pymc as pm
 
     model = pm.modelcontext(model)
+    check_registered(location, model)
     settings, _, rows = set_up(
         name,
         location,

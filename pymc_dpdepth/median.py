@@ -197,12 +197,17 @@ def prior_distribution(prior: Any, columns: Sequence[str]) -> Any:
 
 def _scalar(entry: Any, column: str):
     """Return one column's prior as a variable of shape (1,)."""
+    from pytensor.graph.replace import clone_replace
+    from pytensor.tensor.random.type import RandomGeneratorType
     from pytensor.tensor.variable import TensorVariable
 
     if isinstance(entry, str | PriorSpec):
         entry = build_prior(entry, [column])
     if not isinstance(entry, TensorVariable) or entry.ndim > 1:
         raise TypeError(f"prior of column {column!r}: expected a scalar PyMC distribution or text.")
+    # One prior may stand in several places of a list: each column needs a variable of its own.
+    generators = [v for v in entry.owner.inputs if isinstance(v.type, RandomGeneratorType)] if entry.owner else []
+    entry = clone_replace(entry, {generator: generator.clone() for generator in generators}, rebuild_strict=False)
     return entry[None] if entry.ndim == 0 else entry
 
 

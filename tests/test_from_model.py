@@ -371,3 +371,59 @@ def test_an_exact_sampler_by_name_is_never_replaced(smooth_model):
 def test_consent_does_not_weaken_an_exact_draw():
     made = dpd.release(rich_model(), accept_asymptotic=True)
     assert made.guarantee == "float64"
+
+
+def charged_by(ledger, call):
+    with pytest.raises((ValueError, TypeError, dpd.ImproperMechanismError)) as caught:
+        call()
+    assert ledger.charges == [] and len(str(caught.value)) > 20
+    return str(caught.value)
+
+
+def test_what_a_chain_cannot_draw_is_refused_before_the_charge(ledger):
+    rows = np.arange(20.0).reshape(10, 2)
+    consent = {"accept_asymptotic": True, "ledger": ledger, "progressbar": False}
+    discrete = pm.Poisson.dist(3, shape=2)
+    for sampler in ("slice", "smc"):
+        text = charged_by(
+            ledger, lambda s=sampler: dpd.private_median(rows, epsilon=1, prior=discrete, sampler=s, **consent)
+        )
+        assert "discrete" in text
+    with pm.Model() as model:
+        location = pm.Normal("location", 0, 10, shape=2)
+        dpd.exponential_mechanism("median", location, rows, epsilon=1.0)
+        idata = dpd.sample_exact(draws=5, chains=2)
+    assert "no free variables" in charged_by(ledger, lambda: dpd.release(pm.do(model, {"location": [0, 0]}), **consent))
+    empty = idata.isel(draw=slice(0, 0))
+    assert "no draws" in charged_by(ledger, lambda: dpd.release(empty, model, **consent))
+    assert "accept_asymptotic" in charged_by(
+        ledger, lambda: dpd.release(idata, model, accept_asymptotic="no", ledger=ledger)
+    )
+    with model:
+        pm.Flat("z")
+    assert "flat" in charged_by(ledger, lambda: dpd.release(model, sampler="slice", **consent))
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dpdepth.ApproximateSamplingWarning")
+def test_a_trace_whose_dimensions_stand_elsewhere():
+    with pm.Model() as model:
+        location = pm.Normal("location", 0, 10, shape=2)
+        dpd.exponential_mechanism("median", location, np.arange(20.0).reshape(10, 2), epsilon=1.0)
+        idata = dpd.sample_exact(draws=5, chains=2)
+    draws = idata.posterior["location"].values.reshape(-1, 2).tolist()
+    idata["posterior"] = type(idata)(idata.posterior.dataset.transpose("draw", ..., "chain"))
+    assert dpd.release(idata, model, accept_asymptotic=True).value.values.tolist() in draws
+
+
+def test_a_location_outside_the_model_is_refused():
+    with pm.Model(), pytest.raises(ValueError, match="without .dist"):
+        dpd.exponential_mechanism("median", pm.Normal.dist(0, 1, shape=2), np.zeros((3, 2)), epsilon=1.0)
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dpdepth.ApproximateSamplingWarning")
+def test_one_prior_object_in_two_places_of_a_list():
+    same = pm.Normal.dist(0, 1)
+    rows = np.zeros((5, 2))
+    settings = {"accept_asymptotic": True, "progressbar": False}
+    value = dpd.private_median(rows, epsilon=1.0, prior=[same, same], sampler="slice", **settings).value.values
+    assert value[0] != value[1]
