@@ -42,16 +42,16 @@ def csv_header(path: Path) -> list[str]:
     """Return the names in the first line that is not blank, without spaces around them; "" for a column without a name.
 
     The header is read apart from the rows because pandas renames repeated names silently. A first line with a number
-    in it is refused and not shown: it may be a private row, and names are public.
+    in it, or a field that begins like one (a date), is refused and not shown: it may be a private row.
     """
     with _opened(path) as handle:
         header = _first_line(handle)
     if header is None:
         raise ValueError(f"Expected column names in the first line of {path}; the file is empty.")
-    if any(_is_number(name) for name in header):
+    if any(_is_number(name) or name[:1].isdigit() for name in header):
         raise ValueError(
-            f"Expected column names in the first line of {path}; it holds a number, so it may be a row (not shown). "
-            "Add a line of names on top; a name that is a number, such as a year, needs a letter before it."
+            f"Expected column names in the first line of {path}; it holds a number or a date, so it may be a row (not "
+            "shown). Add a line of names on top; a name that is a number, such as a year, needs a letter before it."
         )
     if len(header) == 1 and any(separator in header[0] for separator in ";\t|"):
         raise ValueError(f"Expected commas between the columns of {path}; got another separator. Write it with commas.")

@@ -405,3 +405,11 @@ def test_a_terminal_without_unicode_still_gets_the_release(tmp_path):
     environment = os.environ | {"PYTHONIOENCODING": "ascii"}
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert (result.returncode, result.stderr) == (0, "") and "gr??e" in result.stdout
+
+
+def test_a_first_line_with_a_date_may_be_a_row_and_is_not_shown(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text("Smith,1980-01-02\nJones,1977-07-07\n")
+    result = run("median", path, "--epsilon", 1, *PRIOR)
+    assert_refused(result)
+    assert "Smith" not in result.stderr and "1980" not in result.stderr
