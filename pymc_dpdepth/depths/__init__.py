@@ -5,8 +5,9 @@ A depth is large in the middle of the rows and small outside. Nothing here is pr
 
 from pymc_dpdepth.depths.base import Depth
 from pymc_dpdepth.depths.custom import CustomObjective
-from pymc_dpdepth.depths.directional import DirectionalDepth, Halfspace, IntegratedDual, IntegratedRankWeighted
+from pymc_dpdepth.depths.directional import DirectionalDepth, IntegratedDual, IntegratedRankWeighted
 from pymc_dpdepth.depths.directions import Directions, as_directions
+from pymc_dpdepth.depths.halfspace import Halfspace
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.depths.registry import DEPTHS, as_depth
 from pymc_dpdepth.depths.simplicial import Simplicial

@@ -24,13 +24,15 @@ from pymc_dpdepth.depths.directions import AUTO, Directions, as_directions
 if TYPE_CHECKING:
     from pymc_dpdepth.depths.univariate import UnivariateDepth
 
-__all__ = ["DirectionalDepth", "Halfspace", "IntegratedDual", "IntegratedRankWeighted"]
+__all__ = ["DirectionalDepth", "IntegratedDual", "IntegratedRankWeighted"]
 
 # s (z - a) and s (t - z) stay in range for projections clamped to 2^256 when s lies between these (no use needs more).
 _SMOOTHING_RANGE = (2.0**-256, 2.0**256)
 
 
-def resolve_directions(directions: Directions | Literal["auto"] | None, d: int, depth_name: str) -> Directions:
+def resolve_directions(
+    directions: Directions | Literal["auto"] | None, d: int, depth_name: str, most_for_all: int = 1
+) -> Directions:
     """Return concrete directions for dimension d.
 
     "auto" becomes the axes. In one dimension every direction is 1 or -1, so any set becomes the one axis.
@@ -50,8 +52,8 @@ def resolve_directions(directions: Directions | Literal["auto"] | None, d: int, 
         return Directions.axes(d)
     if directions is None:
         raise ValueError(
-            f"All directions (directions=None) of the depth {depth_name!r} are available for one column; got {d}. Use "
-            f'directions="auto" (the axes) or Directions.balanced({d}, m).'
+            f"All directions (directions=None) of the depth {depth_name!r} are available for d <= {most_for_all} "
+            f'column(s); got d = {d}. Use directions="auto" (the axes) or Directions.balanced({d}, m).'
         )
     return directions
 
@@ -74,10 +76,13 @@ class DirectionalDepth(Depth):
         How the directions are put together.
     univariate : UnivariateDepth
         What is aggregated.
+    most_columns_for_all_directions : int
+        For how many columns the depth over all directions can be computed.
     """
 
     directions: Any
     aggregation: ClassVar[Literal["min", "mean"]]
+    most_columns_for_all_directions: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         """Coerce an array of directions."""
@@ -115,7 +120,7 @@ class DirectionalDepth(Depth):
         ValueError
             If the directions are for another dimension, or are all directions (None) where d > 1.
         """
-        directions = resolve_directions(self.directions, d, self.name)
+        directions = resolve_directions(self.directions, d, self.name, self.most_columns_for_all_directions)
         return self if directions == self.directions else dataclasses.replace(self, directions=directions)
 
     def with_directions(self, directions: Any) -> Self:
@@ -179,40 +184,6 @@ class DirectionalDepth(Depth):
     def describe(self) -> dict[str, Any]:
         """Return a public record of the depth that JSON can hold."""
         return {"name": self.name, "smoothing": None, "directions": describe_directions(self.directions)}
-
-
-@dataclass(frozen=True)
-class Halfspace(DirectionalDepth):
-    """Halfspace (Tukey) depth over a set of directions.
-
-    D(x; X) = min_u min(F(x, u), 1 - F(x-, u)), where F(x, u) is the share of rows with X.u <= x.u and F(x-, u) the
-    share with X.u < x.u: the smallest share of rows in a closed halfspace that has x on its boundary and u as a normal
-    vector.
-
-    Its sensitivity is 1/n when one of n rows is replaced. It is a step function: it has no gradient.
-
-    Parameters
-    ----------
-    directions : Directions, "auto", None or array_like of shape (m, d)
-        Public directions. "auto" is the axes; None, all directions, works for one column.
-
-    References
-    ----------
-    .. [1] J. W. Tukey, Mathematics and the picturing of data, Proc. Int. Congress of Mathematicians 2 (1975) 523-531.
-    .. [2] J. A. Cuesta-Albertos and A. Nieto-Reyes, The random Tukey depth, Computational Statistics and Data Analysis
-           52 (2008) 4979-4988, doi:10.1016/j.csda.2008.04.021.
-
-    Examples
-    --------
-    >>> from pymc_dpdepth.depths import Halfspace
-    >>> Halfspace().evaluate([[0.0], [1.0]], [[-1.0], [0.0], [1.0]]).round(3).tolist()
-    [0.667, 0.333]
-    """
-
-    directions: Any = AUTO
-
-    name: ClassVar[str] = "halfspace"
-    aggregation: ClassVar[Literal["min", "mean"]] = "min"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pymc_dpdepth.depths.base import Depth
-from pymc_dpdepth.depths.directional import Halfspace, IntegratedDual, IntegratedRankWeighted
+from pymc_dpdepth.depths.directional import IntegratedDual, IntegratedRankWeighted
+from pymc_dpdepth.depths.halfspace import Halfspace
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.depths.simplicial import Simplicial
 from pymc_dpdepth.depths.spatial import ModifiedSpatial, Spatial

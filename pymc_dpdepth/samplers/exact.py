@@ -100,6 +100,8 @@ def plan_exact(settings: Mechanism, prior: ProductPrior | NotAProductPriorError,
         raise NoExactSamplerError(f"the depth {depth.name!r} is not made of univariate depths along directions")
     if depth.differentiable:
         raise NoExactSamplerError("a smoothed depth is not a step function; smoothing=None has exact draws")
+    if depth.directions is None:
+        raise NoExactSamplerError(f"the depth {depth.name!r} over all directions has no exact sampler")
     if isinstance(prior, NotAProductPriorError):
         raise NoExactSamplerError(str(prior))
     try:
