@@ -183,7 +183,7 @@ def test_the_largest_counts_fit():
 # Analytic facts
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6, 8, 9, 31, 100])
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 8, 9, 31, 100, 200_000, 200_001])
 def test_centre_of_a_polygon(n):
     """Around a regular n-gon's centre; the corners are rounded, which keeps their angular order and antipodal pairs."""
     turns = 2 * np.pi * np.arange(n if n % 2 else n // 2) / n
