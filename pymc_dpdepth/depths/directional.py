@@ -176,6 +176,40 @@ class DirectionalDepth(Depth):
         n, _ = check_size(n, d)
         return self.univariate.sensitivity(n)
 
+    def median(self, X: Any) -> np.ndarray:
+        """Return a point whose projections are the medians of the rows' projections. Not private.
+
+        Along axes it is the coordinatewise median. It is a deepest point of a depth made of min(F, 1 - F), and of one
+        made of F (1 - F) off the rows.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The rows, n >= 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, the shape is wrong or an entry is not finite.
+        TypeError
+            If the array is not numeric, or the directions are not independent: then no such point exists in general.
+        """
+        from pymc_dpdepth.depths.medians import as_sample, median_of_projections
+
+        rows = as_sample(X)
+        directions = self.resolve(rows.shape[1]).directions.matrix()
+        if np.linalg.matrix_rank(directions) < len(directions):
+            raise TypeError(
+                f"The median of the step depth {self.name!r} needs independent directions, at most as many as columns; "
+                f"got {len(directions)} for {rows.shape[1]} column(s). Use the axes, Directions.orthonormal, or "
+                "IntegratedDual(smoothing=s), which takes any."
+            )
+        return median_of_projections(rows, directions)
+
     def upper_bound(self, n: int, d: int) -> float:
         """Return the supremum of the depth over all points and all tables of n rows: every row equal to the point."""
         n, _ = check_size(n, d)
@@ -318,6 +352,39 @@ class IntegratedDual(DirectionalDepth):
         from pymc_dpdepth.depths import aggregate
 
         return super().batch_kernel() if self.smoothing is None else aggregate.mean_smoothed_depths
+
+    def median(self, X: Any) -> np.ndarray:
+        """Return a deepest point. Not private.
+
+        Smoothed, it is the deepest point that searches from several starts find, and the coordinatewise median counts
+        as one where it is as deep. Without smoothing it is as for other depths over directions.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The rows, n >= 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for other depths over directions; smoothed, any directions will do.
+
+        Examples
+        --------
+        >>> from pymc_dpdepth.depths import IntegratedDual
+        >>> IntegratedDual(smoothing=2.0).median([[0.0, 0.0], [1.0, 2.0], [2.0, 9.0], [1.0, 3.0]]).round(3).tolist()
+        [1.0, 2.508]
+        """
+        if self.smoothing is None:
+            return super().median(X)
+        from pymc_dpdepth.depths.medians import as_sample, smoothed_dual_median
+
+        rows = as_sample(X)
+        return smoothed_dual_median(rows, self.resolve(rows.shape[1]).directions.matrix(), self.smoothing)
 
     def describe(self) -> dict[str, Any]:
         """Return a public record of the depth that JSON can hold."""

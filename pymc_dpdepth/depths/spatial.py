@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pymc_dpdepth.depths.base import Depth, check_size
+from pymc_dpdepth.depths.base import Depth, as_points_and_rows, check_size
 
 __all__ = ["ModifiedSpatial", "Spatial"]
+
+_ENTRIES_PER_VISIT = 8  # entries of a table that take as long as a visit of `on_all_cores`
+
+
+def _on_all_cores(kernel: Any, points: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    from pymc_dpdepth.depths.threads import on_all_cores
+
+    return on_all_cores(kernel, points, (columns,), visits=columns.size // _ENTRIES_PER_VISIT)
+
+
+def _values_and_gradients(kernel: Any, points: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    joined = _on_all_cores(kernel, points, columns)
+    return joined[:, 0].copy(), joined[:, 1:].copy()
 
 
 class _SpatialDepth(Depth):
@@ -41,6 +56,56 @@ class _SpatialDepth(Depth):
         from pymc_dpdepth.depths.spatial_kernels import CLAMP
 
         return (np.ascontiguousarray(np.clip(rows, -CLAMP, CLAMP).T),)
+
+    def evaluate(self, points: Any, X: Any) -> np.ndarray:
+        """Return the depth of points in a table, without gradients, in half the time; see `Depth.evaluate`.
+
+        Parameters
+        ----------
+        points : array_like, shape (k, d)
+            One point in each row.
+        X : array_like, shape (n, d)
+            The rows; n = 0 gives depth 0 everywhere.
+        """
+        points, rows = as_points_and_rows(points, X)
+        return _on_all_cores(self._values_kernel(), points, *self.prepare(rows))
+
+    @abc.abstractmethod
+    def _values_kernel(self) -> Any:
+        """Return the compiled function of many points that leaves out the gradients."""
+
+    def median(self, X: Any) -> np.ndarray:
+        """Return the spatial median, the point with the least sum of distances to the rows. Not private.
+
+        It is a deepest point of both spatial depths. Where it is not unique, since all rows lie on a line and their
+        number is even, it is the middle of the two middle rows. Distances are taken in the units of X: a mechanism
+        standardises by the prior, so its deepest point is the median of the standardised rows.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The rows, n >= 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, the shape is wrong or an entry is not finite.
+        TypeError
+            If the array is not numeric.
+
+        Examples
+        --------
+        >>> from pymc_dpdepth.depths import Spatial
+        >>> Spatial().median([[0, 0], [4, 0], [5, 3], [0, 2]]).round(4).tolist()
+        [1.8182, 1.0909]
+        """
+        from pymc_dpdepth.depths.medians import as_sample, spatial_median
+
+        return spatial_median(as_sample(X))
 
     def upper_bound(self, n: int, d: int) -> float:
         """Return the supremum of the depth over all points and tables: 1, at the middle of a symmetric table."""
@@ -87,7 +152,13 @@ class Spatial(_SpatialDepth):
         return spatial_depth
 
     def batch_kernel(self) -> Any:
-        """Return the compiled function of many points."""
+        """Return the function of many points; it uses all cores."""
+        from pymc_dpdepth.depths.spatial_kernels import spatial_depths_and_gradients
+
+        return partial(_values_and_gradients, spatial_depths_and_gradients)
+
+    def _values_kernel(self) -> Any:
+        """Return the compiled function of many points that leaves out the gradients."""
         from pymc_dpdepth.depths.spatial_kernels import spatial_depths
 
         return spatial_depths
@@ -136,7 +207,13 @@ class ModifiedSpatial(_SpatialDepth):
         return modified_spatial_depth
 
     def batch_kernel(self) -> Any:
-        """Return the compiled function of many points."""
+        """Return the function of many points; it uses all cores."""
+        from pymc_dpdepth.depths.spatial_kernels import modified_spatial_depths_and_gradients
+
+        return partial(_values_and_gradients, modified_spatial_depths_and_gradients)
+
+    def _values_kernel(self) -> Any:
+        """Return the compiled function of many points that leaves out the gradients."""
         from pymc_dpdepth.depths.spatial_kernels import modified_spatial_depths
 
         return modified_spatial_depths

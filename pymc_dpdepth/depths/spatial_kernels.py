@@ -1,8 +1,11 @@
 """Numba kernels of the spatial depths: means of unit vectors from the rows to a point.
 
-With differences v_i = x - X_i, norms r_i = |v_i| and unit vectors SR(v_i) = v_i / r_i, SR(0) = 0, let m = mean_i
-SR(v_i). Its derivative in x is J = mean_i (I - SR(v_i) SR(v_i)') / r_i, a symmetric matrix, where a row equal to x is
-left out: SR has no derivative at 0 and takes 0 for it.
+With differences v_i = x - X_i, norms r_i = |v_i| and unit vectors s_i = SR(v_i) = v_i / r_i, SR(0) = 0, let m = mean_i
+s_i. Its derivative in x is J = mean_i (I - s_i s_i') / r_i, a symmetric matrix, where a row equal to x is left out: SR
+has no derivative at 0 and takes 0 for it.
+
+Loops run along blocks of rows, for one column at a time, so that they vectorise without reordering any sum: a block
+adds its terms to BLOCK partial sums side by side.
 """
 
 from __future__ import annotations
@@ -12,101 +15,149 @@ import math
 import numba
 import numpy as np
 
-__all__ = ["CLAMP", "modified_spatial_depth", "modified_spatial_depths", "spatial_depth", "spatial_depths"]
+__all__ = [
+    "CLAMP",
+    "modified_spatial_depth",
+    "modified_spatial_depths",
+    "modified_spatial_depths_and_gradients",
+    "spatial_depth",
+    "spatial_depths",
+    "spatial_depths_and_gradients",
+]
 
 # Points and rows are clamped, so that differences do not overflow. A fixed map of one entry costs no privacy.
 CLAMP = 2.0**1020
-# Sums of squares between these neither lost digits to subnormal numbers nor overflowed; others are scaled first.
-SMALLEST_SQUARE, LARGEST_SQUARE = 1e-280, 1e280
-LANES = 8  # partial sums, so that additions of a loop do not wait for each other
+# A norm outside these may come from squares that lost digits to subnormal numbers, or overflowed: it is scaled first.
+SMALLEST_NORM, LARGEST_NORM = 1e-140, 1e140
+# 1 / r is cut short here, so that a gradient beside a row is not infinite.
+LARGEST_INVERSE = 1e300
+# Rows side by side: d columns of them and their partial sums stay in the first-level cache for d up to about 15.
+BLOCK = 128
 
 
-@numba.njit(cache=True, nogil=True)
-def _scaled_norm(theta, columns, i):
-    """Return |theta - X_i| by way of the largest component, which keeps the squares in range."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _unit_vector(theta, columns, i, unit):
+    """Put SR(theta - X_i) into `unit`, by way of the largest component, and return 1 / |theta - X_i|; 0 at a row."""
     largest = 0.0
     for j in range(theta.size):
-        largest = max(largest, abs(theta[j] - columns[j, i]))
+        unit[j] = theta[j] - columns[j, i]
+        largest = max(largest, abs(unit[j]))
     if largest == 0.0:
         return 0.0
     total = 0.0
     for j in range(theta.size):
-        part = (theta[j] - columns[j, i]) / largest
-        total += part * part
-    return largest * math.sqrt(total)
+        unit[j] /= largest
+        total += unit[j] * unit[j]
+    length = math.sqrt(total)
+    for j in range(theta.size):
+        unit[j] /= length
+    return min(1.0 / length / largest, LARGEST_INVERSE)
 
 
-@numba.njit(cache=True, nogil=True)
-def inverse_norms(theta, columns):
-    """Return 1 / |theta - X_i| for the rows X_i, columns[:, i]; 0 for a row equal to theta."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _inverse_norms(theta, columns, start, inverse):
+    """Put 1 / |theta - X_i| of the rows from start on into `inverse`; return whether all norms are in range."""
+    inverse[:] = 0.0
+    for j in range(theta.size):
+        center, column = theta[j], columns[j, start : start + BLOCK]
+        for k in range(inverse.size):
+            difference = center - column[k]
+            inverse[k] += difference * difference
+    outside = 0
+    for k in range(inverse.size):
+        inverse[k] = 1.0 / math.sqrt(inverse[k])
+        outside += not 1.0 / LARGEST_NORM < inverse[k] < 1.0 / SMALLEST_NORM
+    return outside == 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_weighted(theta, columns, start, weights, sums):
+    """Add (theta_j - X_ij) * weights_i of the rows from start on to their places in `sums` (d, BLOCK)."""
+    for j in range(theta.size):
+        center, column, partial = theta[j], columns[j, start : start + BLOCK], sums[j]
+        for k in range(weights.size):
+            partial[k] += (center - column[k]) * weights[k]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _mean_sign(theta, columns, inverse):
+    """Return m, and put 1 / r_i into `inverse` (n,), 0 for rows whose norm is 0 or out of range."""
     d, n = columns.shape
-    inverse = np.zeros(n)
+    sums, mean, unit = np.zeros((d, BLOCK)), np.zeros(d), np.empty(d)
+    for start in range(0, n, BLOCK):
+        block = inverse[start : start + BLOCK]
+        if not _inverse_norms(theta, columns, start, block):
+            for k in range(block.size):
+                if not 1.0 / LARGEST_NORM < block[k] < 1.0 / SMALLEST_NORM:
+                    block[k] = 0.0
+                    if _unit_vector(theta, columns, start + k, unit) > 0.0:
+                        mean += unit
+        _add_weighted(theta, columns, start, block, sums)
     for j in range(d):
-        center, column = theta[j], columns[j]
-        for i in range(n):
-            difference = center - column[i]
-            inverse[i] += difference * difference
-    for i in range(n):
-        square = inverse[i]
-        if SMALLEST_SQUARE < square < LARGEST_SQUARE:
-            inverse[i] = 1.0 / math.sqrt(square)
-        else:
-            norm = _scaled_norm(theta, columns, i)
-            inverse[i] = 1.0 / norm if norm > 0.0 else 0.0
-    return inverse
+        mean[j] = (mean[j] + sums[j].sum()) / n
+    return mean
 
 
-@numba.njit(cache=True, nogil=True)
-def _weighted_sum(center, column, inverse, weights):
-    """Return sum_i SR_i * weights[i] with SR_i = (center - column[i]) * inverse[i], in LANES partial sums."""
-    n = column.size
-    sums = np.zeros(LANES)
-    whole = n - n % LANES
-    for start in range(0, whole, LANES):
-        for lane in range(LANES):
-            i = start + lane
-            sums[lane] += ((center - column[i]) * inverse[i]) * weights[i]
-    for i in range(whole, n):
-        sums[i - whole] += ((center - column[i]) * inverse[i]) * weights[i]
-    return sums.sum()
-
-
-@numba.njit(cache=True, nogil=True)
-def mean_sign_and_pullback(theta, columns):
-    """Return m, the mean of SR(theta - X_i), and J m."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pullback(theta, columns, inverse, mean):
+    """Return J m = mean_i (m - s_i (s_i.m)) / r_i, with `inverse` as `_mean_sign` left it."""
     d, n = columns.shape
-    mean, pulled = np.zeros(d), np.zeros(d)
-    theta = np.minimum(np.maximum(theta, -CLAMP), CLAMP)
-    inverse, ones = inverse_norms(theta, columns), np.ones(n)
+    sums, pulled, unit = np.zeros((d, BLOCK)), np.zeros(d), np.empty(d)
+    weights = np.empty(BLOCK)
+    for start in range(0, n, BLOCK):
+        block = inverse[start : start + BLOCK]
+        along = weights[: block.size]
+        along[:] = 0.0
+        for j in range(d):
+            center, column, factor = theta[j], columns[j, start : start + BLOCK], mean[j]
+            for k in range(block.size):
+                along[k] += factor * (center - column[k])
+        for k in range(block.size):
+            along[k] = ((along[k] * block[k]) * block[k]) * block[k]  # s_i.m / r_i^2, in range at each step
+            if block[k] == 0.0:
+                scale = _unit_vector(theta, columns, start + k, unit)
+                pulled += (mean - unit * (unit * mean).sum()) * scale
+        _add_weighted(theta, columns, start, along, sums)
+    total = inverse.sum()
     for j in range(d):
-        mean[j] = _weighted_sum(theta[j], columns[j], inverse, ones) / n
-    # J m = m * mean_i 1/r_i - mean_i SR(v_i) (SR(v_i).m) / r_i
-    along = np.zeros(n)
-    for j in range(d):
-        center, column, factor = theta[j], columns[j], mean[j]
-        for i in range(n):
-            along[i] += factor * ((center - column[i]) * inverse[i])
-    curvature = inverse.sum() / n
-    for i in range(n):
-        along[i] *= inverse[i]
-    for j in range(d):
-        pulled[j] = mean[j] * curvature - _weighted_sum(theta[j], columns[j], inverse, along) / n
-    return mean, pulled
+        pulled[j] = (pulled[j] + mean[j] * total - sums[j].sum()) / n
+    return pulled
+
+
+@numba.njit(cache=True, nogil=True)
+def _clamped(theta):
+    return np.minimum(np.maximum(theta, -CLAMP), CLAMP)
+
+
+@numba.njit(cache=True, nogil=True)
+def _spatial_value(length):
+    return max(1.0 - length, 0.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _modified_value(length):
+    return max(1.0 - length * length, 0.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _length(mean):
+    return math.sqrt((mean * mean).sum())
 
 
 @numba.njit(cache=True, nogil=True)
 def spatial_depth(theta, columns):
     """Return 1 - |m| and its gradient -J m / |m|, taken to be 0 where m = 0; 0 without rows.
 
-    Parameters: the point (d,), the rows as columns (d, n).
+    Parameters: the point (d,), the clamped rows as columns (d, n).
     """
     if columns.shape[1] == 0:
         return 0.0, np.zeros(theta.size)
-    mean, pulled = mean_sign_and_pullback(theta, columns)
-    length = math.sqrt((mean * mean).sum())
+    theta, inverse = _clamped(theta), np.empty(columns.shape[1])
+    mean = _mean_sign(theta, columns, inverse)
+    length = _length(mean)
     if length == 0.0:
         return 1.0, np.zeros(theta.size)
-    return max(1.0 - length, 0.0), -pulled / length
+    return _spatial_value(length), _pullback(theta, columns, inverse, mean) / -length
 
 
 @numba.njit(cache=True, nogil=True)
@@ -114,25 +165,55 @@ def modified_spatial_depth(theta, columns):
     """Return 1 - |m|^2 and its gradient -2 J m; 0 without rows. Parameters as in `spatial_depth`."""
     if columns.shape[1] == 0:
         return 0.0, np.zeros(theta.size)
-    mean, pulled = mean_sign_and_pullback(theta, columns)
-    return max(1.0 - (mean * mean).sum(), 0.0), -2.0 * pulled
+    theta, inverse = _clamped(theta), np.empty(columns.shape[1])
+    mean = _mean_sign(theta, columns, inverse)
+    return _modified_value(_length(mean)), -2.0 * _pullback(theta, columns, inverse, mean)
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
+@numba.njit(cache=True, nogil=True)
+def _lengths(points, columns):
+    """Return |m| of each row of points; there must be rows."""
+    lengths, inverse = np.empty(points.shape[0]), np.empty(columns.shape[1])
+    for i in range(points.shape[0]):
+        lengths[i] = _length(_mean_sign(_clamped(points[i]), columns, inverse))
+    return lengths
+
+
+@numba.njit(cache=True, nogil=True)
 def spatial_depths(points, columns):
-    """Return `spatial_depth` of each row of points, on all cores."""
-    values = np.empty(points.shape[0])
-    gradients = np.empty(points.shape)
-    for i in numba.prange(points.shape[0]):
-        values[i], gradients[i] = spatial_depth(points[i], columns)
-    return values, gradients
+    """Return the values of `spatial_depth` at each row of points, without gradients: half the work."""
+    if columns.shape[1] == 0:
+        return np.zeros(points.shape[0])
+    values = _lengths(points, columns)
+    for i in range(values.size):
+        values[i] = _spatial_value(values[i])
+    return values
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)
+@numba.njit(cache=True, nogil=True)
 def modified_spatial_depths(points, columns):
-    """Return `modified_spatial_depth` of each row of points, on all cores."""
-    values = np.empty(points.shape[0])
-    gradients = np.empty(points.shape)
-    for i in numba.prange(points.shape[0]):
-        values[i], gradients[i] = modified_spatial_depth(points[i], columns)
-    return values, gradients
+    """Return the values of `modified_spatial_depth` at each row of points, without gradients."""
+    if columns.shape[1] == 0:
+        return np.zeros(points.shape[0])
+    values = _lengths(points, columns)
+    for i in range(values.size):
+        values[i] = _modified_value(values[i])
+    return values
+
+
+@numba.njit(cache=True, nogil=True)
+def spatial_depths_and_gradients(points, columns):
+    """Return `spatial_depth` of each row of points, side by side in an array (k, 1 + d)."""
+    joined = np.empty((points.shape[0], 1 + points.shape[1]))
+    for i in range(points.shape[0]):
+        joined[i, 0], joined[i, 1:] = spatial_depth(points[i], columns)
+    return joined
+
+
+@numba.njit(cache=True, nogil=True)
+def modified_spatial_depths_and_gradients(points, columns):
+    """Return `modified_spatial_depth` of each row of points, side by side in an array (k, 1 + d)."""
+    joined = np.empty((points.shape[0], 1 + points.shape[1]))
+    for i in range(points.shape[0]):
+        joined[i, 0], joined[i, 1:] = modified_spatial_depth(points[i], columns)
+    return joined

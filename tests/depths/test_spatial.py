@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from attacks import breaks, exhaustive
 
 import pymc_dpdepth as dpd
 from pymc_dpdepth.depths import ModifiedSpatial, Spatial
+from pymc_dpdepth.depths.spatial_kernels import BLOCK, CLAMP
+from pymc_dpdepth.depths.threads import WORTH_A_THREAD
 
 BOTH = [Spatial(), ModifiedSpatial()]
 FACTS = json.loads((Path(__file__).parent / "spatial_reference.json").read_text())["data"]
@@ -47,14 +51,14 @@ def test_values_on_ties_points_at_rows_and_far_scales(depth, d):
         for scale in (1.0, 1e-9, 2.0**40, 1e-300, 1e300):
             found = depth.evaluate(points * scale, rows * scale)
             expected = [plain(p * scale, rows * scale, depth.name == "modified_spatial") for p in points]
-            np.testing.assert_allclose(found, np.maximum(expected, 0.0), atol=CLOSE)
+            np.testing.assert_allclose(found, np.maximum(expected, 0.0), rtol=0, atol=CLOSE)
 
 
 def test_known_values():
     # A peer drops rows whose difference to the point sums to zero, and so gives another number here.
     assert Spatial().evaluate([[0, 0]], [[1, -1], [2, -2], [3, 1], [0, 5]])[0] == pytest.approx(0.4088, abs=5e-5)
     square = [[0, 0], [1, 0], [1, 1], [0, 1]]
-    np.testing.assert_allclose(Spatial().evaluate(square, square), 1 - (1 + math.sqrt(2)) / 4, atol=CLOSE)
+    np.testing.assert_allclose(Spatial().evaluate(square, square), 1 - (1 + math.sqrt(2)) / 4, rtol=0, atol=CLOSE)
     assert Spatial().evaluate([[0.5, 0.5]], square)[0] == pytest.approx(1.0, abs=CLOSE)
     # A row that is there three times counts three times.
     once, thrice = (Spatial().evaluate([[5.0]], [[x] for x in rows])[0] for rows in ([0, 10, 20], [0, 0, 0, 10, 20]))
@@ -67,9 +71,79 @@ def test_values_of_real_tables(fact):
     rows = np.array(fact["rows"], dtype=float)
     points = np.vstack([rows, rows.mean(axis=0), np.median(rows, axis=0)])
     expected = [*fact["at_each_row"], fact["at_mean"], fact["at_coordinatewise_median"]]
-    np.testing.assert_allclose(Spatial().evaluate(points, rows), expected, atol=CLOSE)
+    np.testing.assert_allclose(Spatial().evaluate(points, rows), expected, rtol=0, atol=CLOSE)
     squared = 1.0 - (1.0 - np.array(expected)) ** 2
-    np.testing.assert_allclose(ModifiedSpatial().evaluate(points, rows), squared, atol=CLOSE)
+    np.testing.assert_allclose(ModifiedSpatial().evaluate(points, rows), squared, rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
+def test_differences_at_both_ends_of_the_doubles(depth):
+    smallest, largest = 5e-324, CLAMP
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [smallest, 3 * smallest], [-largest, largest], [1e160, 1.0]])
+    points = np.concatenate([rows, [[smallest, 0.0], [1e-200, -2e-200], [largest, largest / 2]]])
+    expected = [plain(point, rows, depth.name == "modified_spatial") for point in points]
+    values, gradients = depth.value_and_gradient(points, rows)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=CLOSE)
+    assert np.isfinite(gradients).all()
+    # In many dimensions the length of a difference may overflow where no entry of it does.
+    far = np.full((1, 100), np.finfo(float).max)
+    assert depth.evaluate(far, -far)[0] == pytest.approx(0.0, abs=CLOSE)
+
+
+@pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
+def test_gradient_at_any_scale(depth):
+    # D(c x; c X) = D(x; X), so that the gradient at scale c is that at scale 1 over c.
+    generator = np.random.default_rng(8)
+    rows, points = generator.integers(-3, 4, size=(300, 3)).astype(float), generator.normal(size=(4, 3))
+    points[0] = rows[0]
+    _, expected = depth.value_and_gradient(points, rows)
+    for exponent in (-480, -40, 40, 480, 1000):
+        _, found = depth.value_and_gradient(points * 2.0**exponent, rows * 2.0**exponent)
+        np.testing.assert_allclose(found * 2.0**exponent, expected, rtol=1e-12, atol=CLOSE)
+
+
+@pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
+def test_many_points_give_what_one_gives(depth):
+    # Enough work for several threads, 8 entries being one visit, with numbers of rows around the size of a block.
+    generator = np.random.default_rng(9)
+    for n in (1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7):
+        rows = generator.integers(-5, 6, size=(n, 3)).astype(float)
+        points = np.resize(generator.integers(-5, 6, size=(500, 3)), (8 * WORTH_A_THREAD // (n * 3) + 2, 3)).astype(
+            float
+        )
+        values, gradients = depth.value_and_gradient(points, rows)
+        np.testing.assert_array_equal(depth.evaluate(points, rows), values)
+        for i in (0, len(points) - 1):
+            value, gradient = depth.kernel()(points[i], *depth.prepare(rows))
+            assert value == values[i] == pytest.approx(plain(points[i], rows, depth is BOTH[1]), abs=CLOSE)
+            np.testing.assert_array_equal(gradient, gradients[i])
+
+
+FORKED = """
+import multiprocessing, warnings
+import numpy as np
+from pymc_dpdepth.depths import Spatial
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside other threads; those here have ended
+rows = np.random.default_rng(0).normal(size=(2000, 3))
+
+def evaluate(i):
+    return Spatial().evaluate(rows, rows).sum()
+
+if __name__ == "__main__":
+    here = evaluate(0)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(evaluate, range(2)).get(timeout=100) == [here, here]
+    print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked safely on Linux alone")
+def test_a_forked_process_can_evaluate(tmp_path):
+    script = tmp_path / "forked.py"
+    script.write_text(FORKED)
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=200)
+    assert result.stdout.strip() == "done", result.stderr
 
 
 @pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
@@ -95,7 +169,7 @@ def test_gradient_is_the_derivative(depth):
         for j in range(d):
             moved = np.eye(d)[j] * step
             slope = (depth.evaluate(points + moved, rows) - depth.evaluate(points - moved, rows)) / (2 * step)
-            np.testing.assert_allclose(gradients[:, j], slope, atol=1e-6)
+            np.testing.assert_allclose(gradients[:, j], slope, rtol=0, atol=1e-6)
         np.testing.assert_array_equal(values, depth.evaluate(points, rows))
 
 
@@ -105,7 +179,7 @@ def test_gradient_is_finite_at_rows_and_at_the_median(depth):
     _, gradients = depth.value_and_gradient(np.concatenate([rows, [[0.5, 0.5]]]), rows)
     assert np.isfinite(gradients).all()
     _, gradients = depth.value_and_gradient([[0.5, 0.5]], rows[:4])
-    np.testing.assert_allclose(gradients, 0.0, atol=CLOSE)
+    np.testing.assert_allclose(gradients, 0.0, rtol=0, atol=CLOSE)
 
 
 def claims(depth, n):
@@ -173,7 +247,6 @@ def test_the_printed_sensitivity_of_spatial_depth_is_not_private_in_one_dimensio
     # The same tables: the printed d/n is half of 2/n, so beta is twice what it may be.
     printed = [half_line_probability(rows, 1.0 / (2 * 1 / 100), Spatial()) for rows in (X, Y)]
     assert abs(math.log(printed[0] / printed[1])) > 1.0
-    # The worst neighbours: 98 rows at 0 and one at 1.5 besides the moving one, for which the constants move too.
     beta = 1.0 / (2 * Spatial().sensitivity(100, 1))
     ours = [half_line_probability(rows, beta, Spatial()) for rows in (X, Y)]
     assert abs(math.log(ours[0] / ours[1])) <= 1.0
@@ -226,3 +299,17 @@ def test_a_mechanism_with_spatial_depth():
     assert np.isfinite(idata.posterior["location"].values).all()
     with pytest.raises(dpd.InexactReleaseError):
         dpd.release(model)
+
+
+def test_a_private_median_by_spatial_depth():
+    rows = np.random.default_rng(1).normal([1000.0, 0.001], [100.0, 0.005], size=(200, 2))
+    asked = {"epsilon": 8.0, "prior": pm.Normal.dist([900.0, 0.0], [200.0, 0.01], shape=2), "depth": "spatial"}
+    with pytest.raises(dpd.InexactReleaseError):
+        dpd.private_median(rows, **asked)
+    with pytest.warns(dpd.ApproximateSamplingWarning):
+        release = dpd.private_median(rows, accept_asymptotic=True, progressbar=False, **asked)
+    assert release.guarantee == "asymptotic"
+    # beta = epsilon n / 4 = 400: a point one standard deviation of the rows off, some 0.4 less deep, has e^-160 times
+    # the density of the middle.
+    error = (release.value.values - [1000.0, 0.001]) / [100.0, 0.005]
+    assert np.abs(error).max() < 1.0
