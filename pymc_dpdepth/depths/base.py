@@ -179,6 +179,30 @@ class Depth(abc.ABC):
         points, rows = as_points_and_rows(points, X)
         return self._evaluate(points, rows)
 
+    def median(self, X: Any) -> np.ndarray:
+        """Return a deepest point of a table. Not private.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The rows, n >= 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+
+        Raises
+        ------
+        TypeError
+            If there is no median of this depth.
+        """
+        from pymc_dpdepth.depths.registry import DEPTHS
+
+        able = sorted(name for name, depth in DEPTHS.items() if depth.median is not Depth.median)
+        raise TypeError(
+            f"There is no median(X) of the depth {self.name!r}; use a depth that has one: {', '.join(able)}."
+        )
+
     def _evaluate(self, points: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values, and gradients (of width 0 for a step depth)."""
         depth = self.resolve(rows.shape[1])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from pymc_dpdepth.depths.base import as_rows
 from pymc_dpdepth.depths.directional import DirectionalDepth
 from pymc_dpdepth.depths.directions import AUTO
+
+if TYPE_CHECKING:
+    from pymc_dpdepth.depths.regions import DepthRegions
 
 __all__ = ["Halfspace"]
 
@@ -134,3 +139,83 @@ class Halfspace(DirectionalDepth):
         from pymc_dpdepth.depths.halfspace_space import halfspace_depths_on_all_cores
 
         return halfspace_depths_on_all_cores
+
+    def median(self, X: Any) -> np.ndarray:
+        """Return the centroid of the deepest region over all directions, or the median of the projections. Not private.
+
+        Over all directions of the plane the deepest region is a polygon, a segment or a point; its centroid is computed
+        in rational arithmetic and rounded once. Ties, duplicates and rows on one line are allowed. Along axes the
+        result is the coordinatewise median; see `DirectionalDepth.median` for other directions.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+            The rows, n >= 1.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, the shape is wrong or an entry is not finite.
+        TypeError
+            If the array is not numeric, or there is no median: for directions that are not independent, and for all
+            directions and three columns.
+
+        Examples
+        --------
+        >>> from pymc_dpdepth.depths import Halfspace
+        >>> rows = [[0, 0], [4, 0], [0, 4], [1, 1]]
+        >>> Halfspace().median(rows).tolist(), Halfspace(directions=None).median(rows).tolist()
+        ([0.5, 0.5], [1.0, 1.0])
+        """
+        from pymc_dpdepth.depths.medians import as_sample
+
+        rows = as_sample(X)
+        if self.resolve(rows.shape[1]).directions is not None:
+            return super().median(rows)
+        if rows.shape[1] != _PLANE:
+            raise TypeError(
+                "The median of halfspace depth over all directions is computed for two columns; got "
+                f'{rows.shape[1]}. Choose two, or use Halfspace(directions="auto") or Spatial().'
+            )
+        from pymc_dpdepth.depths.regions import centroid, deepest_region
+
+        return np.array([float(x) for x in centroid(deepest_region(rows, _units(rows)))])
+
+    def regions(self, X: Any, levels: Iterable[int] | None = None) -> DepthRegions:
+        """Return the regions {x : D(x; X) >= k / n} over all directions of the plane. Not private.
+
+        For n rows it takes time of order n^2 log n, and memory of some 60 n^2 bytes for all levels.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, 2)
+            The rows, n >= 1.
+        levels : iterable of int, optional
+            The levels k, between 1 and n; all that are not empty by default.
+
+        Returns
+        -------
+        DepthRegions
+
+        Raises
+        ------
+        ValueError
+            If the rows are not a finite table of two columns and at least one row, or a level is out of range.
+        TypeError
+            If the depth is not over all directions (directions=None), or a level is not an integer.
+        """
+        if self.directions is not None:
+            raise TypeError(
+                f"Regions are those of halfspace depth over all directions, Halfspace(directions=None); got "
+                f"directions={self.directions!r}. Use Halfspace(directions=None).regions(X)."
+            )
+        rows = as_rows(X)
+        if rows.shape[1] != _PLANE or len(rows) == 0:
+            raise ValueError(f"X must have two columns and at least one row for regions; got shape {rows.shape}.")
+        from pymc_dpdepth.depths.regions import depth_regions
+
+        return depth_regions(rows, _units(rows), levels)

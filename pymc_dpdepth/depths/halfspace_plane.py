@@ -22,7 +22,16 @@ import numpy as np
 
 from pymc_dpdepth.depths.predicates import orient2d, orient3d
 
-__all__ = ["bucket_sizes", "count_in_plane", "fewest_on_a_side", "merge_buckets"]
+__all__ = [
+    "bucket_sizes",
+    "count_in_plane",
+    "fewest_on_a_side",
+    "line_turn",
+    "merge_buckets",
+    "place_lines",
+    "replace_overflown",
+    "sort_lines",
+]
 
 # The key of the line of (fx, fy), fy >= 0, is -fx / (|fx| + fy). Relative errors u = 2^-53 of the two differences move
 # it by at most u/2 together, and the sum and the quotient by u each. So keys that differ by more than 5 u (second-order
@@ -49,7 +58,7 @@ def bucket_sizes(n, near_key):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _place_lines(theta, columns, units, scale, near, buckets, places, codes):
+def place_lines(theta, columns, units, scale, near, buckets, places, codes):
     """Fill places and codes, twice the bucket plus 1 for a lower row; return what needs a second look.
 
     Rows equal to theta get the bucket after the last one. Returned: whether a difference overflowed, and whether a
@@ -74,7 +83,7 @@ def _place_lines(theta, columns, units, scale, near, buckets, places, codes):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _replace_overflown(theta, columns, units, scale, places, codes):
+def replace_overflown(theta, columns, units, scale, places, codes):
     """Correct places and codes of the rows whose difference to theta is not a finite double."""
     x, y, first, second = theta[0] * SHRINK, theta[1] * SHRINK, columns[0], columns[1]
     for i in range(first.size):
@@ -106,7 +115,7 @@ def merge_buckets(places, codes, near, buckets):
 
 
 @numba.njit(cache=True, nogil=True)
-def _line_turn(theta, columns, pivot, flip, codes, i, j):
+def line_turn(theta, columns, pivot, flip, codes, i, j):
     """Return the sign of the angle in (-pi, pi) from the line of row i to that of row j; 0 for the same line.
 
     In the plane the vectors are v_i. In space they are projected along v_pivot, and flip is the sign which that takes.
@@ -124,7 +133,7 @@ def _line_turn(theta, columns, pivot, flip, codes, i, j):
 
 
 @numba.njit(cache=True, nogil=True)
-def _sort_lines(theta, columns, pivot, flip, codes, rows):
+def sort_lines(theta, columns, pivot, flip, codes, rows):
     """Sort rows by the angle of their lines, by merging, with exact signs."""
     m = rows.size
     source, target = rows.copy(), np.empty_like(rows)
@@ -136,7 +145,7 @@ def _sort_lines(theta, columns, pivot, flip, codes, rows):
             for k in range(start, stop):
                 from_left = j == stop
                 if i < middle and j < stop:
-                    from_left = _line_turn(theta, columns, pivot, flip, codes, source[i], source[j]) >= 0
+                    from_left = line_turn(theta, columns, pivot, flip, codes, source[i], source[j]) >= 0
                 if from_left:
                     target[k] = source[i]
                     i += 1
@@ -153,14 +162,14 @@ def _walk_run(theta, columns, pivot, flip, codes, rows, ahead, upper, lower, bes
     """Walk over rows whose order is unsure; return `ahead` and `best` after them."""
     m = rows.size
     same = 1
-    while same < m and _line_turn(theta, columns, pivot, flip, codes, rows[0], rows[same]) == 0:
+    while same < m and line_turn(theta, columns, pivot, flip, codes, rows[0], rows[same]) == 0:
         same += 1
     if same < m:
-        _sort_lines(theta, columns, pivot, flip, codes, rows)
+        sort_lines(theta, columns, pivot, flip, codes, rows)
     for k in range(m):
         ahead += 1 - 2 * (codes[rows[k]] & 1)
         last = k + 1 == m
-        if last or (same < m and _line_turn(theta, columns, pivot, flip, codes, rows[k], rows[k + 1]) != 0):
+        if last or (same < m and line_turn(theta, columns, pivot, flip, codes, rows[k], rows[k + 1]) != 0):
             best = min(best, upper - ahead, lower + ahead)
     return ahead, best
 
@@ -204,7 +213,7 @@ def _walk_inside(theta, columns, pivot, flip, near, places, codes, rows, starts,
 def fewest_on_a_side(theta, columns, pivot, flip, near, places, codes, buckets, best):
     """Return the smaller of best and the fewest rows on a side of a line through 0 that avoids all rows.
 
-    Rows with the code of a bucket after the last one are left out. See `_line_turn` for pivot and flip.
+    Rows with the code of a bucket after the last one are left out. See `line_turn` for pivot and flip.
     """
     counts = np.zeros(2 * buckets + 2, np.int64)
     for code in codes:
@@ -246,9 +255,9 @@ def count_in_plane(theta, columns, units):
     n = columns.shape[1]
     buckets, scale, near = bucket_sizes(n, NEAR_KEY)
     places, codes = np.empty(n), np.empty(n, np.int32)
-    overflow, edge = _place_lines(theta, columns, units, scale, near, buckets, places, codes)
+    overflow, edge = place_lines(theta, columns, units, scale, near, buckets, places, codes)
     if overflow:
-        _replace_overflown(theta, columns, units, scale, places, codes)
+        replace_overflown(theta, columns, units, scale, places, codes)
     if overflow or edge:
         merge_buckets(places, codes, near, buckets)
     equal = 0

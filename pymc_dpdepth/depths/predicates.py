@@ -24,7 +24,15 @@ import numpy as np
 
 from pymc_dpdepth.bits import float_to_bits, fma
 
-__all__ = ["orient2d", "orient3d", "sign", "sign_of_sum_of_products"]
+__all__ = [
+    "difference_is_exact",
+    "error_is_double",
+    "orient2d",
+    "orient3d",
+    "product_is_exact",
+    "sign",
+    "sign_of_sum_of_products",
+]
 
 UNIT_ROUNDOFF = 2.0**-53
 # Shewchuk's bounds A: relative to the sum of the absolute values of the products, in units of the roundoff.
@@ -95,7 +103,7 @@ def orient3d(ax, ay, az, bx, by, bz, cx, cy, cz, dx, dy, dz):
 
 
 @numba.njit(cache=True, nogil=True)
-def _difference_is_exact(a, b):
+def difference_is_exact(a, b):
     """Return whether a - b is a double (two-sum of D. E. Knuth)."""
     total = a - b
     part = total - a
@@ -103,16 +111,16 @@ def _difference_is_exact(a, b):
 
 
 @numba.njit(cache=True, nogil=True)
-def _error_is_double(a, b, product):
+def error_is_double(a, b, product):
     """Return whether the rounding error of a product is a double, which fma then returns."""
     return a == 0.0 or b == 0.0 or SAFE < abs(product) < LARGEST
 
 
 @numba.njit(cache=True, nogil=True)
-def _product_is_exact(a, b):
+def product_is_exact(a, b):
     """Return whether a * b is a double, and one of a size for which this can be told."""
     product = a * b
-    return _error_is_double(a, b, product) and fma(a, b, -product) == 0.0
+    return error_is_double(a, b, product) and fma(a, b, -product) == 0.0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -123,12 +131,12 @@ def _near_orient2d(ax, ay, bx, by, cx, cy):
     acx, acy, bcx, bcy = ax - cx, ay - cy, bx - cx, by - cy
     left, right = acx * bcy, acy * bcx
     if (
-        _error_is_double(acx, bcy, left)
-        and _error_is_double(acy, bcx, right)
-        and _difference_is_exact(ax, cx)
-        and _difference_is_exact(ay, cy)
-        and _difference_is_exact(bx, cx)
-        and _difference_is_exact(by, cy)
+        error_is_double(acx, bcy, left)
+        and error_is_double(acy, bcx, right)
+        and difference_is_exact(ax, cx)
+        and difference_is_exact(ay, cy)
+        and difference_is_exact(bx, cx)
+        and difference_is_exact(by, cy)
     ):
         # Rounding is monotone: rounded products that differ are in the order of the products themselves.
         if left != right:
@@ -166,7 +174,7 @@ def _determinant_if_exact(points):
     exact = True
     for i in range(3):
         for j in range(3):
-            exact &= _difference_is_exact(points[i, j], points[3, j])
+            exact &= difference_is_exact(points[i, j], points[3, j])
             differences[i, j] = points[i, j] - points[3, j]
     total = 0.0
     for i in range(3):
@@ -174,8 +182,8 @@ def _determinant_if_exact(points):
         left, right = p[0] * q[1], q[0] * p[1]
         minor = left - right
         term = z * minor
-        exact &= _product_is_exact(p[0], q[1]) and _product_is_exact(q[0], p[1]) and _difference_is_exact(left, right)
-        exact &= _product_is_exact(z, minor) and _difference_is_exact(total, -term)
+        exact &= product_is_exact(p[0], q[1]) and product_is_exact(q[0], p[1]) and difference_is_exact(left, right)
+        exact &= product_is_exact(z, minor) and difference_is_exact(total, -term)
         total += term
     return total, exact
 
