@@ -11,14 +11,13 @@ All decisions are comparisons of doubles and exact signs of determinants; counts
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numba
 import numpy as np
 
 from pymc_dpdepth.depths.binomials import pairs, quadruples, triples
 from pymc_dpdepth.depths.predicates import orient2d
 from pymc_dpdepth.depths.simplicial_space_kernels import count_in_space
+from pymc_dpdepth.depths.threads import on_all_cores
 
 __all__ = ["simplicial_depth", "simplicial_depths", "simplicial_depths_on_all_cores"]
 
@@ -29,8 +28,6 @@ __all__ = ["simplicial_depth", "simplicial_depths", "simplicial_depths_on_all_co
 NEAR = 2.0**-50
 
 SMALL = 16  # Up to so many keys in a bucket, insertion is faster than a call of a general sort.
-WORTH_A_THREAD = 2**15  # visits of rows, each some 20 nanoseconds: starting threads takes about 100 microseconds
-PARTS_PER_THREAD = 4  # so that a thread that is done early finds more to do
 
 
 # One dimension
@@ -254,14 +251,6 @@ def simplicial_depths(points, columns):
 
 
 def simplicial_depths_on_all_cores(points, columns):
-    """Return `simplicial_depths`, the points shared out among threads.
-
-    The kernels hold no lock of the interpreter. Plain threads, since numba's own end a process that was forked after
-    their first use, or that starts them from two threads at once.
-    """
-    threads = min(numba.config.NUMBA_NUM_THREADS, len(points))
-    if threads < 2 or points.shape[0] * columns.shape[1] ** max(1, columns.shape[0] - 1) < WORTH_A_THREAD:
-        return simplicial_depths(points, columns)
-    parts = np.array_split(points, min(len(points), threads * PARTS_PER_THREAD))
-    with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate(list(pool.map(simplicial_depths, parts, [columns] * len(parts))))
+    """Return `simplicial_depths`, the points shared out among threads."""
+    d, n = columns.shape
+    return on_all_cores(simplicial_depths, points, (columns,), n ** max(1, d - 1))

@@ -19,7 +19,9 @@ WORD = 64  # bits of an unsigned integer
 # Four vectors a, b, c, e satisfy  |b c e| a - |a c e| b + |a b e| c - |a b c| e = 0  (Cramer's rule). If one of these
 # determinants is not 0, the vectors span the space, and this is their only linear relation, up to a factor. So 0 is in
 # their convex hull if and only if no two of the four coefficients have opposite signs. If all are 0, the vectors lie in
-# a plane through 0, and 0 is in their hull if and only if it is in the hull of three of them (Caratheodory).
+# a plane through 0, and 0 is in their hull if and only if it is in the hull of three of them (Caratheodory), and e may
+# be one of the three: let 0 be in the hull of a, b, c. If it is in their interior, every vector of the plane is a
+# combination of two of them with coefficients >= 0, -e too; else 0 is in the hull of two of them.
 #
 # For each pair p < q the signs of |v_p v_q v_l| over l > q are kept as bits, one set for "> 0", one for "< 0", and one
 # for "= 0 and the triangle contains 0". The loop over triples i < j < k then settles 64 fourth rows at once.
@@ -127,12 +129,11 @@ def count_in_space(theta, all_columns):
                 word, bit = k // WORD, np.uint64(1) << np.uint64(k % WORD)
                 ijk_above = everything if above[i, j, word] & bit else nothing
                 ijk_under = everything if under[i, j, word] & bit else nothing
-                ijk_flat = everything if flat[i, j, word] & bit else nothing
                 for w in range(word, words):
                     # The coefficients |j k l|, -|i k l|, |i j l|, -|i j k|: is one of them positive, negative?
                     positive = above[j, k, w] | under[i, k, w] | above[i, j, w] | ijk_under
                     negative = under[j, k, w] | above[i, k, w] | under[i, j, w] | ijk_above
-                    in_plane = flat[j, k, w] | flat[i, k, w] | flat[i, j, w] | ijk_flat
+                    in_plane = flat[j, k, w] | flat[i, k, w] | flat[i, j, w]
                     inside = (positive ^ negative) | (~(positive | negative) & in_plane)
                     if w == word:
                         inside &= ~(bit | (bit - np.uint64(1)))  # rows after k

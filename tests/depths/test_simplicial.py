@@ -5,20 +5,19 @@ import json
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pymc as pm
 import pytest
 from brute_force_simplicial import simplicial_count
 from pytensor.compile.mode import Mode
+from reference_values import REAL, TETRAHEDRON, TOYS
 
 import pymc_dpdepth as dpd
 from pymc_dpdepth.depths import Simplicial, as_depth
 
 SIMPLICIAL = Simplicial()
 PYTHON = Mode(linker="py")
-REFERENCE = json.loads((Path(__file__).parent / "simplicial_reference.json").read_text())
 
 
 def counts(points, rows):
@@ -49,19 +48,27 @@ def count_by_angle(point, rows):
 # Published counts
 
 
-@pytest.mark.parametrize("toy", REFERENCE["toys"], ids=lambda toy: toy["name"])
+@pytest.mark.parametrize("toy", TOYS.values(), ids=TOYS)
 def test_toys(toy):
-    assert counts(toy["points"], toy["rows"]) == toy["counts"]
+    queries = toy["queries"]
+    assert counts([query["z"] for query in queries], toy["X"]) == [query["SD_closed_count"] for query in queries]
 
 
-@pytest.mark.parametrize("table", REFERENCE["tables"], ids=lambda table: table["name"])
+def test_a_toy_in_space():
+    assert counts([TETRAHEDRON["z"]], TETRAHEDRON["X"]) == [TETRAHEDRON["SD_closed_count"]] == [1]
+
+
+@pytest.mark.parametrize("table", REAL.values(), ids=REAL)
 def test_real_tables_at_rows_mean_and_median(table):
-    rows = np.array(table["rows"])
+    """The mean and the coordinatewise median come as integers, times n and times 2; so do the rows here."""
+    rows, facts = np.array(table["data_int"]), table["exact"]
     at_rows = counts(rows, rows)
-    assert at_rows == table["counts_at_rows"]
-    assert np.argmax(at_rows) == table["deepest_row"]
-    assert counts([table["mean_times_n"]], rows * len(rows)) == [table["count_at_mean"]]
-    assert counts([table["median_times_2"]], rows * 2) == [table["count_at_median"]]
+    assert at_rows == facts["SD_closed_count_at_each_point"]
+    deepest = facts["simplicial_deepest_data_point"]
+    assert np.argmax(at_rows) == deepest["index0"]
+    assert counts([deepest["point"]], rows) == [deepest["count"]] == [max(at_rows)]
+    assert counts([facts["mean_times_n"]], rows * len(rows)) == [facts["HD_SD_count_at_mean"][1]]
+    assert counts([facts["coordwise_median_times2"]], rows * 2) == [facts["HD_SD_count_at_cwmed"][1]]
 
 
 # The definition, in fractions
