@@ -279,8 +279,9 @@ def _numeric(values: Any, name: str) -> np.ndarray:
 def _finite(array: np.ndarray, name: str) -> np.ndarray:
     if array.shape[1] < 1:
         raise ValueError(f"{name} must have at least one column; got none.")
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=0)).tolist()
-    if bad:
+    finite = np.isfinite(array)
+    if not finite.all():  # by column, ten times slower, only where it is needed
+        bad = np.flatnonzero(~finite.all(axis=0)).tolist()
         raise ValueError(
             f"{name} must be finite; missing or infinite entries in the columns with index {bad}. Fill or drop them "
             "first."

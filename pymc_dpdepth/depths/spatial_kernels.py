@@ -4,8 +4,8 @@ With differences v_i = x - X_i, norms r_i = |v_i| and unit vectors s_i = SR(v_i)
 s_i. Its derivative in x is J = mean_i (I - s_i s_i') / r_i, a symmetric matrix, where a row equal to x is left out: SR
 has no derivative at 0 and takes 0 for it.
 
-Loops run along blocks of rows, for one column at a time, so that they vectorise without reordering any sum: a block
-adds its terms to BLOCK partial sums side by side.
+Loops run along blocks of rows, for one or two columns at a time, so that they vectorise without reordering any sum: a
+block adds its terms to BLOCK / 2 partial sums side by side.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ CLAMP = 2.0**1020
 SMALLEST_NORM, LARGEST_NORM = 1e-140, 1e140
 # 1 / r is cut short here, so that a gradient beside a row is not infinite.
 LARGEST_INVERSE = 1e300
-# Rows side by side: d columns of them and their partial sums stay in the first-level cache for d up to about 15.
-BLOCK = 128
+# Rows in a block: long enough that the start of a loop costs little, short enough that columns stay in a cache.
+BLOCK = 512
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -57,12 +57,19 @@ def _unit_vector(theta, columns, i, unit):
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _inverse_norms(theta, columns, start, inverse):
     """Put 1 / |theta - X_i| of the rows from start on into `inverse`; return whether all norms are in range."""
-    inverse[:] = 0.0
-    for j in range(theta.size):
-        center, column = theta[j], columns[j, start : start + BLOCK]
+    d = theta.size
+    if d % 2:
+        center, column = theta[0], columns[0, start : start + BLOCK]
         for k in range(inverse.size):
-            difference = center - column[k]
-            inverse[k] += difference * difference
+            inverse[k] = (center - column[k]) * (center - column[k])
+    else:
+        inverse[:] = 0.0
+    for j in range(d % 2, d, 2):
+        center, column = theta[j], columns[j, start : start + BLOCK]
+        next_center, next_column = theta[j + 1], columns[j + 1, start : start + BLOCK]
+        for k in range(inverse.size):
+            x, y = center - column[k], next_center - next_column[k]
+            inverse[k] += x * x + y * y
     outside = 0
     for k in range(inverse.size):
         inverse[k] = 1.0 / math.sqrt(inverse[k])
@@ -72,18 +79,23 @@ def _inverse_norms(theta, columns, start, inverse):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _add_weighted(theta, columns, start, weights, sums):
-    """Add (theta_j - X_ij) * weights_i of the rows from start on to their places in `sums` (d, BLOCK)."""
+    """Add (theta_j - X_ij) * weights_i of the rows from start on to `sums` (d, BLOCK / 2), two rows to a place."""
+    half, odd = weights.size // 2, weights.size % 2
+    left_weights, right_weights = weights[:half], weights[half:]
     for j in range(theta.size):
-        center, column, partial = theta[j], columns[j, start : start + BLOCK], sums[j]
-        for k in range(weights.size):
-            partial[k] += (center - column[k]) * weights[k]
+        center, partial = theta[j], sums[j]
+        left, right = columns[j, start : start + half], columns[j, start + half : start + BLOCK]
+        for k in range(half):
+            partial[k] += (center - left[k]) * left_weights[k] + (center - right[k]) * right_weights[k]
+        if odd:
+            partial[0] += (center - right[half]) * right_weights[half]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _mean_sign(theta, columns, inverse):
     """Return m, and put 1 / r_i into `inverse` (n,), 0 for rows whose norm is 0 or out of range."""
     d, n = columns.shape
-    sums, mean, unit = np.zeros((d, BLOCK)), np.zeros(d), np.empty(d)
+    sums, mean, unit = np.zeros((d, BLOCK // 2)), np.zeros(d), np.empty(d)
     for start in range(0, n, BLOCK):
         block = inverse[start : start + BLOCK]
         if not _inverse_norms(theta, columns, start, block):
@@ -102,7 +114,7 @@ def _mean_sign(theta, columns, inverse):
 def _pullback(theta, columns, inverse, mean):
     """Return J m = mean_i (m - s_i (s_i.m)) / r_i, with `inverse` as `_mean_sign` left it."""
     d, n = columns.shape
-    sums, pulled, unit = np.zeros((d, BLOCK)), np.zeros(d), np.empty(d)
+    sums, pulled, unit = np.zeros((d, BLOCK // 2)), np.zeros(d), np.empty(d)
     weights = np.empty(BLOCK)
     for start in range(0, n, BLOCK):
         block = inverse[start : start + BLOCK]
