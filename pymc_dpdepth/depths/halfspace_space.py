@@ -102,8 +102,8 @@ def _sign_of_entry(theta, rows, i, pivot, axis, k, flip):
 def _settle_projections(theta, rows, vectors, ratio_b, pivot, k, flip, scale, buckets, places, codes):
     """Correct places and codes where doubles were unsure.
 
-    Return the numbers of rows on the rays of the pivot's vector and of its opposite, and whether places are worth
-    nothing: a projection is too short to be placed, but not zero.
+    Return the numbers of rows on the rays of the pivot's vector and of its opposite. Where some projection is too short
+    to be placed, but not zero, all get one place, so that their order is settled exactly.
     """
     a, b = (k + 1) % 3, (k + 2) % 3
     same, opposite, placeless = 0, 0, False
@@ -130,7 +130,7 @@ def _settle_projections(theta, rows, vectors, ratio_b, pivot, k, flip, scale, bu
         for i in range(codes.size):
             if codes[i] >> 1 < buckets:
                 places[i], codes[i] = 0.5, codes[i] & 1
-    return same, opposite, placeless
+    return same, opposite
 
 
 @numba.njit(cache=True, nogil=True)
@@ -151,12 +151,10 @@ def _fewest_around(theta, rows, vectors, pivot, places, codes, best):
     )
     same, opposite = 1, 0
     if short > 1 or unsure > 1:
-        same, opposite, placeless = _settle_projections(
+        same, opposite = _settle_projections(
             theta, rows, vectors, ratio_b, pivot, k, flip, scale, buckets, places, codes
         )
-        if placeless:
-            near = np.inf
-        edge = not placeless
+        edge = True
     if edge:
         merge_buckets(places, codes, near, buckets)
     tilt = min(same, opposite)

@@ -15,6 +15,14 @@ def as_fractions(array):
     return np.array([[Fraction(float(x)) for x in row] for row in np.atleast_2d(array)], dtype=object)
 
 
+def as_integers(point, rows):
+    """Return a point and rows of doubles as Python integers, all multiplied by the same power of two."""
+    exact = as_fractions(np.vstack([np.atleast_2d(point), rows]))
+    power = max(x.denominator for x in exact.ravel())  # every denominator is a power of two
+    whole = np.array([[int(x * power) for x in row] for row in exact], dtype=object)
+    return whole[0], whole[1:]
+
+
 def vectors(point, rows):
     """Return the number of rows equal to the point, and the vectors of the others."""
     differences = rows - point

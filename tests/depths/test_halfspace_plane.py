@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from brute_force_halfspace import as_fractions, count_in_plane
+from brute_force_halfspace import as_integers, count_in_plane
 from reference_values import REAL, TOYS, rows_of
 
 from pymc_dpdepth.depths import Halfspace
@@ -80,8 +80,7 @@ def test_brute_force_where_the_last_bit_decides():
         moved = generator.integers(n)
         rows[moved] = np.nextafter(rows[moved], generator.choice([-9.0, 9.0], size=2))
         point = a if generator.integers(2) else rows[0].copy()
-        exact_rows = as_fractions(rows)
-        expected = count_in_plane(as_fractions(point)[0], exact_rows)
+        expected = count_in_plane(*as_integers(point, rows))
         assert counts([point], rows) == [expected]
         plain_is_wrong += count_in_plane(point, rows) != expected
     assert plain_is_wrong > 20
@@ -147,6 +146,20 @@ def test_rows_in_one_narrow_cone():
     )
     whole = rows.astype(np.int64)
     assert counts([[0, 0], [0, 1]], rows) == [count_in_plane(np.array(p), whole) for p in ([0, 0], [0, 1])]
+
+
+def test_rows_near_the_edge_of_a_bucket():
+    # Lines so close together that their keys, which are rounded, may be on the wrong sides of an edge.
+    generator = np.random.default_rng(10)
+    n = 16
+    _, scale, _ = bucket_sizes(n, 2.0**-50)
+    for _ in range(150):
+        key = (generator.integers(1, 4) - 0.5) / scale - 1.0  # placed at an integer
+        line = np.array([-key, 1.0 - abs(key)])
+        rows = generator.normal(size=(n, 2))
+        rows[:10] = generator.normal(size=(10, 1)) * line
+        expected = count_in_plane(*as_integers(np.zeros(2), rows))
+        assert counts([[0.0, 0.0]], rows) == [expected]
 
 
 def test_joined_buckets_hold_the_rows_near_an_edge():

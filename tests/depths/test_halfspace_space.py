@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from brute_force_halfspace import as_fractions, count_in_plane, count_in_space
+from brute_force_halfspace import as_integers, count_in_plane, count_in_space
 from reference_values import TETRAHEDRON
 
 from pymc_dpdepth.depths import Halfspace
+from pymc_dpdepth.depths.halfspace_plane import bucket_sizes
 
 ALL = Halfspace(directions=None)
 
@@ -76,10 +77,42 @@ def test_brute_force_where_the_last_bit_decides():
         moved = generator.integers(n)
         rows[moved] = np.nextafter(rows[moved], generator.choice([-9.0, 9.0], size=3))
         point = a if generator.integers(2) else rows[0].copy()
-        expected = count_in_space(as_fractions(point)[0], as_fractions(rows))
+        expected = count_in_space(*as_integers(point, rows))
         assert counts([point], rows) == [expected]
         plain_is_wrong += count_in_space(point, rows) != expected
     assert plain_is_wrong > 10
+
+
+def table_that_doubles_misjudge(generator, kind):
+    """Return rows around the origin whose projections along some row are hard to place in doubles.
+
+    They are in a narrow cone ("cone"), nearly in a plane through a row and an axis ("axis"), or their lines, projected
+    along an axis, are nearly equal and at the edge of a bucket ("edge").
+    """
+    signs = generator.choice([-1.0, 1.0], size=(8, 1))
+    if kind == "cone":
+        return signs * (
+            generator.choice([2.0**25, 2.0**38]) * np.array([3.0, 5.0, -7.0]) + generator.integers(-2, 3, size=(8, 3))
+        )
+    if kind == "axis":
+        rows = generator.normal(size=(8, 1)) * generator.normal(size=3)
+        rows[:, generator.integers(3)] += generator.normal(size=8)
+        return rows
+    _, scale, _ = bucket_sizes(8, 2.0**-26)
+    key = (generator.integers(1, 4) - 0.5) / scale - 1.0  # placed at an integer
+    rows = generator.normal(size=(8, 3))
+    rows[0] = 0.0, 0.0, signs[0, 0]
+    rows[1:6, :2] = generator.normal(size=(5, 1)) * [-key, 1.0 - abs(key)]
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["cone", "axis", "edge"])
+def test_brute_force_where_projections_are_hard_to_place(kind):
+    generator = np.random.default_rng(8)
+    for _ in range(150):
+        rows = table_that_doubles_misjudge(generator, kind)
+        expected = count_in_space(*as_integers(np.zeros(3), rows))
+        assert counts([[0.0, 0.0, 0.0]], rows) == [expected]
 
 
 @pytest.mark.parametrize("axis", range(3))
