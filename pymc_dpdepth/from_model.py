@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.exact import EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, draw_prior, plan_exact
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
 
-__all__ = ["SAMPLERS", "release", "require_consent", "sample_exact"]
+__all__ = ["SAMPLERS", "exact_or_consent", "release", "sample_exact"]
 
 SAMPLERS = ("auto", *EXACT_SAMPLERS, *MARKOV_SAMPLERS)
 
@@ -197,16 +197,7 @@ def release(
     if model is not None and model is not source:
         raise ValueError("model: pass either dpd.release(model) or dpd.release(idata, model=model).")
     mechanisms = read_mechanisms(source, public)
-    exact = None
-    if sampler not in MARKOV_SAMPLERS:
-        try:
-            exact = _exact_model(source, mechanisms, sampler)
-        except NoExactSamplerError as reason:
-            if sampler != "auto":
-                raise
-            require_consent(accept_asymptotic, str(reason))
-    else:
-        require_consent(accept_asymptotic, f"sampler={sampler!r} is a Markov chain")
+    exact = exact_or_consent(lambda: _exact_model(source, mechanisms, sampler), sampler, accept_asymptotic)
     return _release_model(source, mechanisms, exact, sampler, ledger, random_seed, progressbar)
 
 
@@ -304,6 +295,23 @@ def _refuse_restricting_transform(variable, model) -> None:
     transform = model.rvs_to_transforms.get(variable)
     if transform is not None and type(transform) is not type(_default_transform(variable.owner.op, variable)):
         raise NoExactSamplerError(f"the variable {variable.name!r} has a transform that may restrict its prior")
+
+
+def exact_or_consent(find: Callable[[], Any], sampler: str, accept_asymptotic: bool) -> Any:
+    """Return the exact sampler that `find` finds, or None where a Markov chain is to draw and was agreed to.
+
+    A sampler that the user named is never replaced by another one.
+    """
+    if sampler in MARKOV_SAMPLERS:
+        require_consent(accept_asymptotic, f"sampler={sampler!r} is a Markov chain")
+        return None
+    try:
+        return find()
+    except NoExactSamplerError as reason:
+        if sampler != "auto":
+            raise
+        require_consent(accept_asymptotic, str(reason))
+        return None
 
 
 def require_consent(accept_asymptotic: bool, reason: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from pymc_dpdepth.depths.base import Depth
 from pymc_dpdepth.depths.custom import CustomObjective
 from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning
-from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat
+from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, is_random
 from pymc_dpdepth.tables import Table
 
 __all__ = ["center_and_scale", "check_location", "check_width", "standardization", "warn_if_prior_reads_data"]
@@ -46,15 +46,12 @@ def check_location(location) -> None:
 
 def check_registered(location, model) -> None:
     """Refuse a location made of random variables that are not in the model: chains would not sample them."""
-    from pymc.distributions.distribution import SymbolicRandomVariable
-    from pytensor.tensor.random.op import RandomVariable
-
     known, pending = set(model.basic_RVs), [location]
     while pending:
         node = getattr(variable := pending.pop(), "owner", None)
         if node is None or variable in known:
             continue
-        if isinstance(node.op, RandomVariable | SymbolicRandomVariable):
+        if is_random(variable):
             raise ValueError(
                 "location: expected random variables of the model, got a distribution that is not in it. Define it "
                 "with a name inside the model, for example pm.Normal('location', 0, 10, shape=d), without .dist."

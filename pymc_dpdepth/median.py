@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
-from pymc_dpdepth.from_model import SAMPLERS, release, require_consent
+from pymc_dpdepth.from_model import SAMPLERS, exact_or_consent, release
 from pymc_dpdepth.labelled import DELTA
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
-from pymc_dpdepth.priors import ProductPrior, components
+from pymc_dpdepth.priors import ProductPrior, components, is_random
 from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record import Release
-from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, plan_exact
-from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS
+from pymc_dpdepth.samplers.exact import ExactPlan, plan_exact
 from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
@@ -140,17 +139,9 @@ def private_median(
         nonfinite=nonfinite,
         max_rows_per_unit=max_rows_per_unit,
     )
-    if sampler not in MARKOV_SAMPLERS:
-        try:
-            plan = plan_exact(settings, product, sampler)
-        except NoExactSamplerError as reason:
-            if sampler != "auto":
-                raise
-            require_consent(accept_asymptotic, str(reason))
-        else:
-            return _exact_release(plan, product, rows, ledger, random_seed)
-    else:
-        require_consent(accept_asymptotic, f"sampler={sampler!r} is a Markov chain")
+    plan = exact_or_consent(lambda: plan_exact(settings, product, sampler), sampler, accept_asymptotic)
+    if plan is not None:
+        return _exact_release(plan, product, rows, ledger, random_seed)
     model = _model(settings, location, rows)
     made = release(
         model,
@@ -237,9 +228,7 @@ def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, ledger, random_se
 def _model(settings: Mechanism, location: Any, rows: np.ndarray):
     """Return the PyMC model of a mechanism. The prior is copied: registering it would change the user's."""
     import pymc as pm
-    from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.replace import clone_replace
-    from pytensor.tensor.random.op import RandomVariable
 
     inner = _random_variables(location) - {part.owner for part in components(location)}
     if inner:
@@ -248,10 +237,9 @@ def _model(settings: Mechanism, location: Any, rows: np.ndarray):
             "dpd.exponential_mechanism to it."
         )
     location = clone_replace(location, rebuild_strict=False)
-    is_variable = location.owner is not None and isinstance(location.owner.op, RandomVariable | SymbolicRandomVariable)
     # model=None: inside a `with pm.Model()` of the user's, the private mechanism must not join that model.
     with pm.Model(coords={"coordinate": list(settings.columns)}, model=None) as model:
-        if is_variable:
+        if is_random(location):
             model.register_rv(location, LOCATION, dims=("coordinate",))
         else:
             parts = list(components(location))
@@ -265,11 +253,6 @@ def _model(settings: Mechanism, location: Any, rows: np.ndarray):
 
 def _random_variables(location) -> set:
     """Return the nodes of all random variables among the ancestors of a location."""
-    from pymc.distributions.distribution import SymbolicRandomVariable
     from pytensor.graph.traversal import ancestors
-    from pytensor.tensor.random.op import RandomVariable
 
-    owners = (variable.owner for variable in ancestors([location]))
-    return {
-        node for node in owners if node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
-    }
+    return {variable.owner for variable in ancestors([location]) if is_random(variable)}

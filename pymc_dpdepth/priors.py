@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dpdepth.families import Family, NormalFamily, closed_form, compiled_family
 
-__all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "read_prior"]
+__all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "is_random", "read_prior"]
 
 QUARTILE = 0.25
 # An atom may be mapped into the cell beside its own when cdf and icdf differ in their last digits (by at most 1e-13 of
@@ -202,6 +202,14 @@ def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return result
 
 
+def is_random(variable) -> bool:
+    """Whether a variable is the draw of a distribution, simple or composed, and not computed from others."""
+    from pymc.distributions.distribution import SymbolicRandomVariable
+    from pytensor.tensor.random.op import RandomVariable
+
+    return variable.owner is not None and isinstance(variable.owner.op, RandomVariable | SymbolicRandomVariable)
+
+
 def is_flat(location) -> bool:
     """Whether an improper prior (`pm.Flat`, `pm.HalfFlat`) is among the ancestors of a variable."""
     from pytensor.compile.builders import OpFromGraph
@@ -301,11 +309,8 @@ def _width(variable, location, d: int) -> int:
 
 def _read_block(variable, start: int, width: int) -> Block:
     """Read one random variable."""
-    from pymc.distributions.distribution import SymbolicRandomVariable
-    from pytensor.tensor.random.op import RandomVariable
-
     node = variable.owner
-    if node is None or not isinstance(node.op, RandomVariable | SymbolicRandomVariable):
+    if not is_random(variable):
         raise NotAProductPriorError("the location is computed from other variables, not a random variable itself")
     family_name = type(node.op).__name__.removesuffix("RV")
     if variable.type.numpy_dtype.kind != "f":

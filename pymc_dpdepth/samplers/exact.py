@@ -51,8 +51,6 @@ class ExactPlan:
         ndarray, shape (draws, d)
             Points of the data-independent grid.
         """
-        from pymc_dpdepth.grid import LAST_KEY, draw_keys
-
         floors = self.frame.floors()
         active = self.frame.active
         free = np.setdiff1d(np.arange(self.settings.d), active) if self.settings.n else np.arange(self.settings.d)
@@ -62,9 +60,7 @@ class ExactPlan:
             keys.sort(axis=1)
             cells[:, active] = self._law(keys, floors[active]).draw(bits, draws)
         if free.size:
-            everything = np.zeros((draws, free.size), dtype=np.int64)
-            uniforms = bits.uniforms((2, draws, free.size))
-            cells[:, free] = draw_keys(everything, everything + LAST_KEY, floors[free], uniforms)
+            cells[:, free] = _draw_cells(floors[free], bits, draws)
         return self.frame.locations(cells)
 
     def _law(self, keys: np.ndarray, floors: np.ndarray):
@@ -119,8 +115,12 @@ def plan_exact(settings: Mechanism, prior: ProductPrior | NotAProductPriorError,
 
 def draw_prior(prior: ProductPrior, bits: RandomBits, draws: int) -> np.ndarray:
     """Draw from a product prior on the same grid, shape (draws, d)."""
+    return prior.values(_draw_cells(prior.floors(), bits, draws))
+
+
+def _draw_cells(floors: np.ndarray, bits: RandomBits, draws: int) -> np.ndarray:
+    """Draw cells by prior mass, shape (draws, len(floors))."""
     from pymc_dpdepth.grid import LAST_KEY, draw_keys
 
-    everything = np.zeros((draws, prior.d), dtype=np.int64)
-    cells = draw_keys(everything, everything + LAST_KEY, prior.floors(), bits.uniforms((2, draws, prior.d)))
-    return prior.values(cells)
+    first = np.zeros((draws, len(floors)), dtype=np.int64)
+    return draw_keys(first, first + LAST_KEY, floors, bits.uniforms((2, *first.shape)))
