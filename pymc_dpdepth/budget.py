@@ -11,20 +11,26 @@ __all__ = ["BudgetLedger", "charge", "check_ledger"]
 class BudgetLedger(Protocol):
     """Whatever keeps a privacy budget: its `charge` raises when the budget does not suffice."""
 
-    def charge(self, *, epsilon: float, delta: float, label: str) -> Any:
-        """Record a cost, durably, before the draw that it pays for; raise `BudgetExceededError` to refuse it."""
+    def charge(self, *, epsilon: float, delta: float, label: str, bounded_range: tuple[float, ...] = ()) -> Any:
+        """Record a cost, durably, before the draw that it pays for; raise `BudgetExceededError` to refuse it.
+
+        `(epsilon, delta)` is one valid statement of the cost. Where `bounded_range` is not empty it is a second one of
+        the same cost: the release consists of single draws of exponential mechanisms with these epsilons.
+        """
 
 
 def check_ledger(ledger: Any) -> None:
     """Refuse an object that cannot be charged, before anything is computed."""
     if ledger is not None and not isinstance(ledger, BudgetLedger):
         raise TypeError(
-            f"ledger: expected None or an object with a method charge(*, epsilon, delta, label), got "
+            f"ledger: expected None or an object with a method charge(*, epsilon, delta, label, bounded_range), got "
             f"{type(ledger).__name__}."
         )
 
 
-def charge(ledger: BudgetLedger | None, *, epsilon: float, delta: float, label: str) -> None:
+def charge(
+    ledger: BudgetLedger | None, *, epsilon: float, delta: float, label: str, bounded_range: tuple[float, ...] = ()
+) -> None:
     """Charge a ledger, if there is one. A crash after this line wastes budget; it never creates any."""
     if ledger is not None:
-        ledger.charge(epsilon=epsilon, delta=delta, label=label)
+        ledger.charge(epsilon=epsilon, delta=delta, label=label, bounded_range=bounded_range)

@@ -13,7 +13,7 @@ class RecordingLedger:
         self.limit = limit
         self.charges = []
 
-    def charge(self, *, epsilon, delta, label):
+    def charge(self, *, epsilon, delta, label, bounded_range=()):
         if sum(charge[0] for charge in self.charges) + epsilon > self.limit:
             raise dpd.BudgetExceededError("The budget does not suffice.")
         self.charges.append((epsilon, delta, label))
