@@ -192,7 +192,7 @@ def test_other_objects_are_no_ledgers(wrong, model_of):
         lambda: dpd.release(model_of(ROWS), ledger=wrong),
         lambda: check_ledger(wrong),
     ):
-        with pytest.raises(TypeError, match=r"ledger.*charge\(\*, epsilon, delta, label\)"):
+        with pytest.raises(TypeError, match=r"ledger.*charge\(\*, epsilon, delta, label, bounded_range\)"):
             call()
 
 
