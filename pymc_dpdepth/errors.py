@@ -5,6 +5,9 @@ Every message says what was expected, what came, and the cure. No message holds 
 
 from __future__ import annotations
 
+import os
+import warnings
+
 __all__ = [
     "ApproximateSamplingWarning",
     "BudgetExceededError",
@@ -13,7 +16,10 @@ __all__ = [
     "NotDifferentiableError",
     "PrivacyLeakWarning",
     "UnboundedSensitivityError",
+    "warn_user",
 ]
+
+PACKAGE_FOLDER = os.path.dirname(__file__) + os.sep
 
 
 class BudgetExceededError(ValueError):
@@ -42,3 +48,8 @@ class PrivacyLeakWarning(UserWarning):
 
 class ApproximateSamplingWarning(UserWarning):
     """The released draw comes from a sampler whose epsilon is nominal, not proved."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that called into the package, however deep inside it the warning arises."""
+    warnings.warn(message, category, skip_file_prefixes=(PACKAGE_FOLDER,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
-from pymc_dpdepth.errors import ApproximateSamplingWarning, ImproperMechanismError, InexactReleaseError
+from pymc_dpdepth.densities import check_sampleable
+from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError, warn_user
 from pymc_dpdepth.labelled import DELTA, build_release, to_datatree
 from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
-from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, read_prior
+from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.exact import EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, draw_prior, plan_exact
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
 
-__all__ = ["SAMPLERS", "exact_or_consent", "release", "sample_exact"]
+__all__ = ["SAMPLERS", "check_sampler", "exact_or_consent", "release", "sample_exact"]
 
 SAMPLERS = ("auto", *EXACT_SAMPLERS, *MARKOV_SAMPLERS)
 
@@ -110,8 +110,7 @@ def sample_exact(
     import pymc as pm
 
     draws, chains = positive_integer(draws, "draws"), positive_integer(chains, "chains")
-    if sampler not in ("auto", *EXACT_SAMPLERS):
-        raise ValueError(f"sampler: expected one of {('auto', *EXACT_SAMPLERS)}, got {sampler!r}.")
+    check_sampler(sampler, ("auto", *EXACT_SAMPLERS))
     model = pm.modelcontext(model)
     mechanisms = read_mechanisms(model, public)
     exact = _exact_model(model, mechanisms, sampler)
@@ -188,9 +187,9 @@ def release(
     import pymc as pm
 
     check_ledger(ledger)
-    if sampler not in SAMPLERS:
-        raise ValueError(f"sampler: expected one of {SAMPLERS}, got {sampler!r}.")
+    check_sampler(sampler, SAMPLERS)
     if not isinstance(source, pm.Model):
+        _check_is_trace(source)
         if sampler != "auto":
             raise ValueError("sampler: a trace has been sampled already; leave sampler out, or pass the model alone.")
         return _release_trace(source, model, accept_asymptotic, ledger, public, random_seed)
@@ -203,7 +202,7 @@ def release(
 
 def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progressbar) -> Release:
     """Charge, draw and record."""
-    bits = random_bits(random_seed, stacklevel=4)
+    bits = random_bits(random_seed)
     if exact is not None:
         _charge(ledger, mechanisms)
         locations, values = exact.draw(bits, 1)
@@ -212,8 +211,7 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
         parameters = {name: value[0] for name, value in values.items()}
         return build_release(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
     chosen = choose_markov(mechanisms, sampler)
-    _check_sampleable(model)
-    _check_gradients(model, chosen)
+    check_sampleable(model, chosen)
     _charge(ledger, mechanisms)
     _warn_asymptotic()
     idata = sample_markov(model, chosen, bits, progressbar)
@@ -236,10 +234,10 @@ def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed)
     if not isinstance(model, pm.Model):
         raise TypeError("model: a trace holds no epsilon; pass its model too, dpd.release(idata, model=model, ...).")
     mechanisms = read_mechanisms(model, public)
-    _check_sampleable(model)
+    check_sampleable(model)
     _check_trace(idata, model)
     require_consent(accept_asymptotic, "the draw would come from a trace, and dpd.release(model) is what draws exactly")
-    bits = random_bits(random_seed, stacklevel=4)
+    bits = random_bits(random_seed)
     _charge(ledger, mechanisms)
     _warn_asymptotic()
     parameters = _pick(idata, model, bits)
@@ -297,6 +295,13 @@ def _refuse_restricting_transform(variable, model) -> None:
         raise NoExactSamplerError(f"the variable {variable.name!r} has a transform that may restrict its prior")
 
 
+def check_sampler(sampler: Any, known: tuple[str, ...]) -> None:
+    """Refuse anything but one of the known words; what came is shown only if it is a word."""
+    if not isinstance(sampler, str) or sampler not in known:
+        got = repr(sampler) if isinstance(sampler, str) else type(sampler).__name__
+        raise ValueError(f"sampler: expected one of {known}, got {got}.")
+
+
 def exact_or_consent(find: Callable[[], Any], sampler: str, accept_asymptotic: bool) -> Any:
     """Return the exact sampler that `find` finds, or None where a Markov chain is to draw and was agreed to.
 
@@ -327,32 +332,11 @@ def require_consent(accept_asymptotic: bool, reason: str) -> None:
 
 
 def _warn_asymptotic() -> None:
-    warnings.warn(
+    warn_user(
         "The released draw comes from a Markov chain: epsilon is nominal, not proved. R-hat and ESS do not certify "
         "privacy.",
         ApproximateSamplingWarning,
-        stacklevel=4,
     )
-
-
-def _check_sampleable(model) -> None:
-    """Refuse, before anything is charged, a model that a Markov chain cannot sample or has no law for."""
-    if not model.free_RVs:
-        raise ValueError("The model has no free variables, so there is nothing to draw; do not fix the location.")
-    discrete = sorted(v.name for v in model.free_RVs if v.type.numpy_dtype.kind != "f")
-    if discrete:
-        raise ValueError(f"The free variables {discrete} are discrete; expected priors with a density.")
-    if not model.observed_RVs and any(is_flat(v) for v in model.free_RVs):
-        raise ImproperMechanismError(
-            "A free variable of the model has a flat prior (pm.Flat, pm.HalfFlat), so there is no probability density "
-            "to draw from; give it a proper prior."
-        )
-
-
-def _check_gradients(model, sampler: str) -> None:
-    """Refuse NUTS on a step depth before anything is charged."""
-    if sampler == "nuts":
-        model.dlogp()
 
 
 def _charge(ledger, mechanisms: list[ModelMechanism]) -> None:
@@ -360,11 +344,15 @@ def _charge(ledger, mechanisms: list[ModelMechanism]) -> None:
     charge(ledger, epsilon=epsilon, delta=DELTA, label=", ".join(m.settings.name for m in mechanisms))
 
 
+def _check_is_trace(idata) -> None:
+    """Refuse what is neither a model nor a trace."""
+    if getattr(idata, "posterior", None) is None:
+        raise TypeError(f"Expected a pm.Model or a trace with a posterior group, got {type(idata).__name__}.")
+
+
 def _check_trace(idata, model) -> None:
     """Refuse a trace that is not one of the model."""
-    posterior = getattr(idata, "posterior", None)
-    if posterior is None:
-        raise TypeError(f"Expected a pm.Model or a trace with a posterior group, got {type(idata).__name__}.")
+    posterior = idata.posterior
     if not all(posterior.sizes.get(dim, 0) for dim in ("chain", "draw")):
         raise ValueError("The trace has no draws; expected the dimensions chain and draw, each of length 1 or more.")
     missing = sorted(v.name for v in model.free_RVs if v.name not in posterior)

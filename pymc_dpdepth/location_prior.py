@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pymc_dpdepth.densities import check_drawable
 from pymc_dpdepth.depths.base import Depth
 from pymc_dpdepth.depths.custom import CustomObjective
-from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning
+from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning, warn_user
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, is_random
 from pymc_dpdepth.tables import Table
 
@@ -102,14 +103,13 @@ def center_and_scale(location, prior, d: int):
         return prior.center_and_scale()
     import pymc as pm
 
+    check_drawable([location])
     draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, d)
     low, center, high = np.quantile(draws, QUARTILES, axis=0)
     return center, high - low
 
 
-def warn_if_prior_reads_data(
-    location, prior: ProductPrior | NotAProductPriorError, standardize, table: Table, stacklevel: int
-) -> None:
+def warn_if_prior_reads_data(location, prior: ProductPrior | NotAProductPriorError, standardize, table: Table) -> None:
     """Warn where the prior, or the standardisation, seems to come from the rows. No value is named."""
     from pytensor.compile.sharedvalue import SharedVariable
     from pytensor.graph.traversal import ancestors
@@ -119,12 +119,11 @@ def warn_if_prior_reads_data(
         if not (isinstance(variable, SharedVariable) and isinstance(variable.type, TensorType)):
             continue
         if variable.ndim or variable.type.numpy_dtype.kind == "f":  # a whole number alone may be the length of a dim
-            warnings.warn(
+            warn_user(
                 f"The prior of the location depends on the shared variable {variable.name or '(unnamed)'}. A prior "
                 "must be chosen without the private rows; if that variable holds public numbers, pass them as "
                 "constants.",
                 PrivacyLeakWarning,
-                stacklevel=stacklevel,
             )
     numbers = [("A parameter of the prior", values) for values in _prior_numbers(location, prior, len(table.columns))]
     if isinstance(standardize, tuple | list):
@@ -138,11 +137,10 @@ def warn_if_prior_reads_data(
             same = ~_written(values) & np.isclose(values, statistic, rtol=EQUAL, atol=0.0)
             if same.any():
                 columns = [table.columns[j] for j in np.flatnonzero(same)]
-                warnings.warn(
+                warn_user(
                     f"{what} equals the {word} of the rows in column {columns}. What is read off the private rows "
                     "breaks the guarantee; choose it from public knowledge.",
                     PrivacyLeakWarning,
-                    stacklevel=stacklevel,
                 )
 
 

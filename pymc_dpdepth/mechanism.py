@@ -148,7 +148,7 @@ def set_up(
     except NotAProductPriorError as reason:
         prior = reason
     center, scale = standardization(location, prior, d, depth, standardize)
-    warn_if_prior_reads_data(location, prior, standardize, table, stacklevel=4)
+    warn_if_prior_reads_data(location, prior, standardize, table)
     fill = center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
     rows = apply_nonfinite(table.rows, table.columns, nonfinite, fill)
     settings = Mechanism(
@@ -250,6 +250,9 @@ def exponential_mechanism(
     """
     import pymc as pm
 
+    if not isinstance(name, str) or not name:
+        got = "an empty text" if name == "" else type(name).__name__
+        raise TypeError(f"name: expected a text, the name of the Potential, got {got}.")
     model = pm.modelcontext(model)
     check_registered(location, model)
     settings, _, rows = set_up(

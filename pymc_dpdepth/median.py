@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
-from pymc_dpdepth.from_model import SAMPLERS, exact_or_consent, release
+from pymc_dpdepth.densities import check_prior_parts
+from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
 from pymc_dpdepth.labelled import DELTA
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
@@ -125,8 +126,7 @@ def private_median(
     import xarray as xr
 
     check_ledger(ledger)
-    if sampler not in SAMPLERS:
-        raise ValueError(f"sampler: expected one of {SAMPLERS}, got {sampler!r}.")
+    check_sampler(sampler, SAMPLERS)
     table = data if isinstance(data, Table) else read_table(data, columns)
     location = prior_distribution(prior, table.columns)
     settings, product, rows = set_up(
@@ -172,8 +172,8 @@ def prior_distribution(prior: Any, columns: Sequence[str]) -> Any:
     if isinstance(prior, str | PriorSpec):
         return build_prior(prior, columns)
     if isinstance(prior, Mapping):
-        unknown, missing = sorted(set(prior) - set(columns)), sorted(set(columns) - set(prior))
-        if unknown or missing:
+        unknown, missing = sorted(map(str, set(prior) - set(columns))), sorted(set(columns) - set(prior))
+        if unknown or missing:  # as text, since keys of several types have no order
             raise ValueError(f"prior: expected one entry for each column; missing {missing}, unknown {unknown}.")
         prior = [prior[column] for column in columns]
     if isinstance(prior, Sequence) and not isinstance(prior, str):
@@ -207,7 +207,7 @@ def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, ledger, random_se
     import xarray as xr
 
     settings = plan.settings
-    bits = random_bits(random_seed, stacklevel=4)
+    bits = random_bits(random_seed)
     charge(ledger, epsilon=settings.unit_epsilon, delta=DELTA, label=settings.name)
     (theta,) = plan.draw(rows, bits, 1)
     value = xr.DataArray(theta, dims=["coordinate"], coords={"coordinate": list(settings.columns)})
@@ -230,12 +230,7 @@ def _model(settings: Mechanism, location: Any, rows: np.ndarray):
     import pymc as pm
     from pytensor.graph.replace import clone_replace
 
-    inner = _random_variables(location) - {part.owner for part in components(location)}
-    if inner:
-        raise ValueError(
-            "prior: its parameters depend on other random variables; write the hierarchy as a PyMC model and add "
-            "dpd.exponential_mechanism to it."
-        )
+    check_prior_parts(list(components(location)))
     location = clone_replace(location, rebuild_strict=False)
     # model=None: inside a `with pm.Model()` of the user's, the private mechanism must not join that model.
     with pm.Model(coords={"coordinate": list(settings.columns)}, model=None) as model:
@@ -249,10 +244,3 @@ def _model(settings: Mechanism, location: Any, rows: np.ndarray):
             location = pm.Deterministic(LOCATION, location, dims=("coordinate",))
         pm.Potential(settings.name, potential(settings, location, rows))
     return model
-
-
-def _random_variables(location) -> set:
-    """Return the nodes of all random variables among the ancestors of a location."""
-    from pytensor.graph.traversal import ancestors
-
-    return {variable.owner for variable in ancestors([location]) if is_random(variable)}

@@ -246,6 +246,8 @@ def read_prior(location, d: int) -> ProductPrior:
     """
     blocks, start = [], 0
     for variable in components(location):
+        if any(variable is block.variable for block in blocks):
+            raise NotAProductPriorError("one random variable stands in two places, so its coordinates are equal")
         block = _read_block(variable, start, 1 if variable.ndim == 0 else _width(variable, location, d))
         blocks.append(block)
         start = block.stop

@@ -8,11 +8,10 @@ for simulation alone, and everything made with them carries `simulation=True`.
 from __future__ import annotations
 
 import secrets
-import warnings
 
 import numpy as np
 
-from pymc_dpdepth.errors import PrivacyLeakWarning
+from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 
 __all__ = ["RandomBits", "SeededBits", "SystemBits", "random_bits"]
 
@@ -91,15 +90,13 @@ class SeededBits(RandomBits):
         return int(self._generator.integers(count))
 
 
-def random_bits(random_seed: int | None, stacklevel: int = 3) -> RandomBits:
+def random_bits(random_seed: int | None) -> RandomBits:
     """Return the system's bits, or seeded ones with a warning.
 
     Parameters
     ----------
     random_seed : int or None
         None for a real release. An integer makes the draw reproducible, hence not private: for simulation only.
-    stacklevel : int
-        Frames between the user's call and this function, for the warning.
 
     Returns
     -------
@@ -118,10 +115,9 @@ def random_bits(random_seed: int | None, stacklevel: int = 3) -> RandomBits:
             f"random_seed: expected None or a non-negative int, got {type(random_seed).__name__}; "
             "leave it out for a release, pass an int for a simulation."
         )
-    warnings.warn(
+    warn_user(
         "random_seed makes this draw reproducible: anyone who knows the seed can undo its privacy. "
         "It is recorded with simulation=True; leave random_seed out for a release.",
         PrivacyLeakWarning,
-        stacklevel=stacklevel,
     )
     return SeededBits(int(random_seed))

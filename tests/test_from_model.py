@@ -304,6 +304,8 @@ def test_other_traces_are_refused(smooth_model):
     for thing in (None, ROWS, "trace", right.posterior.to_dataset(), xr.DataTree()):
         with pytest.raises(TypeError, match=r"pm\.Model or a trace"):
             dpd.release(thing, model=smooth_model, accept_asymptotic=True)
+        with pytest.raises(TypeError, match=r"pm\.Model or a trace"):
+            dpd.release(thing)
     for model in (None, "model", right):
         with pytest.raises(TypeError, match="model"):
             dpd.release(right, model=model, accept_asymptotic=True)
@@ -364,8 +366,18 @@ def test_an_exact_sampler_by_name_is_never_replaced(smooth_model):
     for sampler in ("segments", "boxes", "products"):
         with pytest.raises(NoExactSamplerError):
             dpd.release(smooth_model, sampler=sampler, accept_asymptotic=True)
-    with pytest.raises(ValueError, match="sampler"):
-        dpd.release(smooth_model, sampler="hmc", accept_asymptotic=True)
+    for sampler in ("hmc", ROWS, None):
+        with pytest.raises(ValueError, match="sampler: expected one of"):
+            dpd.release(smooth_model, sampler=sampler, accept_asymptotic=True)
+
+
+def test_the_warnings_of_a_chain_point_at_the_caller(short_chains, smooth_model):
+    options = {"accept_asymptotic": True, "random_seed": 1}
+    with pytest.warns() as caught:
+        dpd.release(smooth_model, progressbar=False, **options)
+        dpd.release(tree(smooth_model), smooth_model, **options)
+    ours = [w for w in caught if issubclass(w.category, (dpd.PrivacyLeakWarning, dpd.ApproximateSamplingWarning))]
+    assert len(ours) == 4 and {w.filename for w in ours} == {__file__}
 
 
 def test_consent_does_not_weaken_an_exact_draw():

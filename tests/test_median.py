@@ -93,6 +93,7 @@ BAD_PRIORS = {
     "long text": ("normal([0, 1, 2], 1)", ValueError, "2"),
     "missing name": ({"age": "normal(0, 1)"}, ValueError, r"missing \['income'\]"),
     "unknown name": ({"age": "normal(0, 1)", "incom": "normal(0, 1)"}, ValueError, r"unknown \['incom'\]"),
+    "keys of two types": ({3: "normal(0, 1)", "x": "normal(0, 1)"}, ValueError, r"unknown \['3', 'x'\]"),
     "bad entry": (["normal(0, 1)", 3.0], TypeError, "income"),
     "matrix entry": (lambda: ["normal(0, 1)", pm.Normal.dist(shape=(1, 1))], TypeError, "income"),
     "vector entry": (lambda: ["normal(0, 1)", pm.Normal.dist(shape=2)], ValueError, "coordinates"),
@@ -278,7 +279,7 @@ def test_nuts_on_a_step_depth():
         median(sampler="nuts", accept_asymptotic=True)
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", "", None, "NUTS", "branch_and_bound"])
+@pytest.mark.parametrize("sampler", ["gibbs", "", None, "NUTS", "branch_and_bound", 3, np.zeros(3)])
 def test_unknown_samplers(sampler):
     with pytest.raises(ValueError, match="sampler: expected one of"):
         median(sampler=sampler)
@@ -317,7 +318,10 @@ def test_without_a_seed_nothing_repeats():
     assert (first.value.values != second.value.values).all()
 
 
-def test_the_warning_points_at_the_caller():
-    with pytest.warns(dpd.PrivacyLeakWarning) as caught:
-        median(random_seed=1)
-    assert caught[0].filename == __file__
+@pytest.mark.parametrize("depth", ["halfspace", SMOOTH], ids=["exact", "chain"])
+def test_warnings_point_at_the_caller(depth, short_chains):
+    prior = pm.Normal.dist(ROWS.mean(0), 100)
+    with pytest.warns() as caught:
+        median(random_seed=1, prior=prior, depth=depth, accept_asymptotic=True, progressbar=False)
+    ours = [w for w in caught if issubclass(w.category, (dpd.PrivacyLeakWarning, dpd.ApproximateSamplingWarning))]
+    assert len(ours) == 2 + (depth is SMOOTH) and {w.filename for w in ours} == {__file__}
