@@ -27,7 +27,8 @@ __all__ = [
     "FLOOR_KEY",
     "LAST_KEY",
     "TAIL_FLOOR_KEY",
-    "draw_keys",
+    "cell_count",
+    "edge_integer",
     "mass",
     "normal_keys",
     "tail_edges",
@@ -44,6 +45,8 @@ HALF_BITS = (EXPONENT_BIAS - 1) << SIGNIFICAND_BITS  # the bits of 0.5
 FIRST_UPPER_KEY = HALF_BITS >> SHIFT
 #: Largest key; the smallest is 0.
 LAST_KEY = 2 * FIRST_UPPER_KEY - 1
+# Every end of a cell is a multiple of this: the floor 2^-980 has 40 bits after its leading one.
+EDGE_BITS = 1020
 # Cells up to a *floor* are one cell, so that no cell's mass is a subnormal double.
 UNBOUNDED_TAIL, FINITE_END = 980, CELL_BITS + 2
 #: Floor of a tail without end: 2**-980.
@@ -74,55 +77,21 @@ def mass(first, last, low_floor, high_floor):
     return (half + (-left if left_is_low else left)) + (half + (right if right_is_low else -right))
 
 
-@numba.njit(cache=True, nogil=True)
-def draw_in_tail(first, last, floor, uniform):
-    """Draw a lower-side cell among first, ..., last by mass, from one uniform; never one beyond the floor."""
-    left, right = lower_edge(first, floor), lower_edge(last + 1, floor)
-    key = float_to_bits(left + (right - left) * uniform) >> SHIFT
-    return min(max(key, first, floor), last)
+def edge_integer(edge: float) -> int:
+    """Return a cell's end, as a tail probability, in units of 2^-1020."""
+    numerator, denominator = edge.as_integer_ratio()
+    return (numerator << EDGE_BITS) // denominator
 
 
-@numba.njit(cache=True, nogil=True)
-def draw_key(first, last, low_floor, high_floor, side, uniform):
-    """Draw a cell among first, ..., last by prior mass, from two uniforms in [0, 1).
-
-    Across the median, `side` chooses the side. A uniform of its own for the place on that side keeps both tails
-    reachable down to 2**-106: 1 - u, or u - 1/2, would know no number below 2**-53.
-    """
-    below = above = 0.0
-    if first < FIRST_UPPER_KEY:
-        below = lower_edge(min(last + 1, FIRST_UPPER_KEY), low_floor) - lower_edge(first, low_floor)
-    if last >= FIRST_UPPER_KEY:
-        nearest = LAST_KEY - max(first, FIRST_UPPER_KEY) + 1
-        above = lower_edge(nearest, high_floor) - lower_edge(LAST_KEY - last, high_floor)
-    if side * (below + above) < below:
-        return draw_in_tail(first, min(last, FIRST_UPPER_KEY - 1), low_floor, uniform)
-    return LAST_KEY - draw_in_tail(LAST_KEY - last, LAST_KEY - max(first, FIRST_UPPER_KEY), high_floor, uniform)
-
-
-@numba.njit(cache=True, nogil=True)
-def draw_keys(first, last, floors, uniforms):
-    """Draw one cell for each entry of `first` and `last` by prior mass.
-
-    Parameters
-    ----------
-    first, last : ndarray of int64, shape (draws, d)
-        Inclusive ends of the runs of cells.
-    floors : ndarray of int64, shape (d, 2)
-        Floors of the lower and the upper side of each coordinate.
-    uniforms : ndarray of float64, shape (2, draws, d)
-        For the side of the median and the place on it.
-
-    Returns
-    -------
-    ndarray of int64, shape (draws, d)
-    """
-    keys = np.empty_like(first)
-    for draw in range(first.shape[0]):
-        for j in range(first.shape[1]):
-            side, uniform = uniforms[0, draw, j], uniforms[1, draw, j]
-            keys[draw, j] = draw_key(first[draw, j], last[draw, j], floors[j, 0], floors[j, 1], side, uniform)
-    return keys
+def cell_count(first: int, last: int, low_floor: int, high_floor: int) -> int:
+    """Return the prior mass of the cells first, ..., last as the integer count of the grid's smallest unit, 2^-1020."""
+    ends = []
+    for key in (first, last + 1):
+        if key < FIRST_UPPER_KEY:
+            ends.append(edge_integer(lower_edge(key, low_floor)))
+        else:  # tail 1/2 at the median itself, which LAST_KEY + 1 - FIRST_UPPER_KEY = FIRST_UPPER_KEY stands for
+            ends.append((1 << EDGE_BITS) - edge_integer(lower_edge(LAST_KEY + 1 - key, high_floor)))
+    return ends[1] - ends[0]
 
 
 @numba.njit(cache=True, nogil=True)

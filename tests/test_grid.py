@@ -7,17 +7,14 @@ from fractions import Fraction
 import exact_grid
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import special
 
 from pymc_dpdepth import grid
 from pymc_dpdepth.priors import shortest_decimal
-from pymc_dpdepth.randomness import SeededBits
 
 FLOORS = [exact_grid.FINITE_END, exact_grid.NO_END]
 ULP = 2.0**-53  # half the spacing of doubles at 1: one rounding
 CELL = 2.0**-40  # widest relative width of a cell; the narrowest is half of it
-# Family-wise error of the chi-square tests of this file, shared by 8 of them.
-LEVEL = 1e-6 / 8
 
 
 def test_the_grid_has_the_constants_of_its_definition():
@@ -118,98 +115,6 @@ def test_tail_keys_hold_their_tail_and_are_clamped_to_the_floors():
 def test_tail_keys_of_edge_cases(lower, upper, key):
     (computed,) = grid.tail_keys(np.array([lower]), np.array([upper]), FLOORS[0], FLOORS[0])
     assert computed == key
-
-
-# Draws
-
-
-def draw(first, last, floors, uniforms):
-    count = uniforms.shape[1]
-    runs = [np.full((count, 1), end, dtype=np.int64) for end in (first, last)]
-    return grid.draw_keys(*runs, np.array([floors], dtype=np.int64), uniforms[:, :, None])[:, 0]
-
-
-EXTREMES = np.array([0.0, 5e-324, 2.0**-106, 2.0**-53, 0.25, 0.5, 1.0 - 2.0**-53])
-EXTREME_PAIRS = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
-
-
-def test_draws_stay_inside_the_run_and_in_cells_with_mass():
-    generator = np.random.default_rng(5)
-    uniforms = np.concatenate([EXTREME_PAIRS, generator.random((2, 50))], axis=1)
-    low_floor, high_floor = FLOORS
-    for first, last in np.sort(exact_grid.random_keys(generator, 600, low_floor).reshape(-1, 2), axis=1):
-        if exact_grid.mass(int(first), int(last), low_floor, high_floor) == 0:
-            continue
-        keys = draw(first, last, (low_floor, high_floor), uniforms)
-        assert (keys >= max(first, low_floor)).all()
-        assert (keys <= min(last, exact_grid.LAST - high_floor)).all()
-
-
-def test_a_run_of_one_cell_always_gives_that_cell():
-    generator = np.random.default_rng(6)
-    for key in exact_grid.random_keys(generator, 100, FLOORS[0]):
-        key = min(max(key, FLOORS[0]), exact_grid.LAST - FLOORS[0])
-        assert (draw(key, key, (FLOORS[0], FLOORS[0]), EXTREME_PAIRS) == key).all()
-
-
-@pytest.mark.parametrize("floor", FLOORS)
-def test_both_far_tails_can_be_reached(floor):
-    # uniforms have 106 bits; the smallest positive one reaches the tail 2^-107 on either side, 0 the floor.
-    for side, sign in ((0.0, 0), (1.0 - 2.0**-53, 1)):
-        uniforms = np.array([[side] * 2, [2.0**-106, 0.0]])
-        keys = draw(0, exact_grid.LAST, (floor, floor), uniforms)
-        folded = exact_grid.LAST - keys if sign else keys
-        assert folded[0] == max(floor, (exact_grid.BIAS - 107) << exact_grid.CELL_BITS)
-        assert folded[1] == floor
-
-
-def chi_square(observed, probabilities):
-    """Return the p-value of counts, with bins of fewer than 5 expected put together."""
-    expected = probabilities * observed.sum()
-    small = expected < 5
-    if small.any():
-        observed = np.append(observed[~small], observed[small].sum())
-        expected = np.append(expected[~small], expected[small].sum())
-    if expected[-1] < 1:
-        assert observed[-1] <= 10  # Poisson(1): more than 10 has probability 1e-8
-        observed, expected = observed[:-1], expected[:-1]
-    statistic = ((observed - expected) ** 2 / expected).sum()
-    return stats.chi2.sf(statistic, len(expected) - 1)
-
-
-@pytest.mark.parametrize(
-    ("first", "last"),
-    [
-        (exact_grid.FIRST_UPPER - 3, exact_grid.FIRST_UPPER + 4),
-        (((BINADE := exact_grid.BIAS - 30) << 40) - 4, (BINADE << 40) + 3),  # a change of binade: masses 1 and 2
-        (exact_grid.LAST - (BINADE << 40) - 2, exact_grid.LAST - (BINADE << 40) + 4),
-    ],
-)
-def test_cells_are_drawn_by_their_mass(first, last):
-    # The place is rounded to a double, of which a cell holds 2^12 or more: its share is off by at most 2^-12 of itself,
-    # which 20,000 draws cannot see.
-    uniforms = SeededBits(7).uniforms((2, 20_000))
-    keys = draw(first, last, FLOORS, uniforms)
-    masses = [exact_grid.mass(key, key, *FLOORS) for key in range(first, last + 1)]
-    shares = np.array([float(m / sum(masses)) for m in masses])
-    assert chi_square(np.bincount(keys - first, minlength=last - first + 1), shares) > LEVEL
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_binades_are_drawn_by_their_mass(seed):
-    low, high = -(2 + seed), 5 - seed  # the run [2^low, 1 - 2^-high)
-    first = (exact_grid.BIAS + low) << 40
-    last = exact_grid.LAST - ((exact_grid.BIAS - high) << 40)
-    keys = draw(first, last, FLOORS, SeededBits(seed).uniforms((2, 50_000)))
-    edges = [(exact_grid.BIAS + e) << 40 for e in range(low, 0)]
-    edges += [exact_grid.LAST - ((exact_grid.BIAS - e) << 40) + 1 for e in range(2, high + 1)]
-    masses = [exact_grid.mass(a, b - 1, *FLOORS) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    assert edges[-1] == last + 1
-    shares = np.array([float(m / sum(masses)) for m in masses])
-    counts = np.histogram(keys, bins=np.array(edges))[0]
-    assert counts.sum() == 50_000
-    assert chi_square(counts, shares) > LEVEL
-    assert chi_square(counts, np.roll(shares, 1)) < LEVEL
 
 
 # The normal kernel

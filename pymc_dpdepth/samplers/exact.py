@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -10,7 +12,11 @@ from pymc_dpdepth.depths.directional import DirectionalDepth
 from pymc_dpdepth.mechanism import Mechanism
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior
 from pymc_dpdepth.randomness import RandomBits
+from pymc_dpdepth.samplers.boxes import BoxLaw
+from pymc_dpdepth.samplers.cells import draw_prior_cells
 from pymc_dpdepth.samplers.frames import AxisFrame, NoFrameError, RotatedFrame, find_frame
+from pymc_dpdepth.samplers.segments import SegmentLaw
+from pymc_dpdepth.samplers.weights import WeightBase
 
 __all__ = ["EXACT_SAMPLERS", "ExactPlan", "NoExactSamplerError", "draw_prior", "plan_exact"]
 
@@ -60,19 +66,30 @@ class ExactPlan:
             keys.sort(axis=1)
             cells[:, active] = self._law(keys, floors[active]).draw(bits, draws)
         if free.size:
-            cells[:, free] = _draw_cells(floors[free], bits, draws)
+            cells[:, free] = draw_prior_cells(floors[free], bits, draws)
         return self.frame.locations(cells)
 
-    def _law(self, keys: np.ndarray, floors: np.ndarray):
-        from pymc_dpdepth.samplers.boxes import BoxLaw
-        from pymc_dpdepth.samplers.segments import SegmentLaw
+    @functools.cached_property
+    def base(self) -> WeightBase:
+        """Base of the weights: that of one level for boxes, of one count of one direction otherwise.
 
-        if self.sampler == "boxes":
-            return BoxLaw(keys, floors, self.settings.epsilon)
+        The exponent of the mechanism is beta = epsilon / (2 GS). M directions of a mean share it, and GS is worth
+        `sensitivity_count` counts of each of them; a minimum moves by at most one count altogether.
+        """
         univariate = self.settings.depth.univariate
-        # beta * D = sum over M directions of beta / (M * denominator) * count
-        unit = self.settings.beta / (len(keys) * univariate.denominator(self.settings.n))
-        return SegmentLaw(keys, floors, univariate.code, unit)
+        directions = 1 if self.sampler == "boxes" else len(self.frame.active)
+        counts = directions * univariate.sensitivity_count(self.settings.n)
+        return WeightBase.of(Fraction(self.settings.epsilon) / (2 * counts))
+
+    @property
+    def realised_epsilon(self) -> float:
+        """The epsilon of a draw: what the base stands for, never above the one asked for."""
+        return self.base.realised_share * self.settings.epsilon if self.settings.n else 0.0
+
+    def _law(self, keys: np.ndarray, floors: np.ndarray) -> BoxLaw | SegmentLaw:
+        if self.sampler == "boxes":
+            return BoxLaw(keys, floors, self.base)
+        return SegmentLaw(keys, floors, self.settings.depth.univariate.code, self.base)
 
 
 def plan_exact(settings: Mechanism, prior: ProductPrior | NotAProductPriorError, sampler: str = "auto") -> ExactPlan:
@@ -115,12 +132,4 @@ def plan_exact(settings: Mechanism, prior: ProductPrior | NotAProductPriorError,
 
 def draw_prior(prior: ProductPrior, bits: RandomBits, draws: int) -> np.ndarray:
     """Draw from a product prior on the same grid, shape (draws, d)."""
-    return prior.values(_draw_cells(prior.floors(), bits, draws))
-
-
-def _draw_cells(floors: np.ndarray, bits: RandomBits, draws: int) -> np.ndarray:
-    """Draw cells by prior mass, shape (draws, len(floors))."""
-    from pymc_dpdepth.grid import LAST_KEY, draw_keys
-
-    first = np.zeros((draws, len(floors)), dtype=np.int64)
-    return draw_keys(first, first + LAST_KEY, floors, bits.uniforms((2, *first.shape)))
+    return prior.values(draw_prior_cells(prior.floors(), bits, draws))

@@ -3,7 +3,9 @@ r"""Exact draws along one direction, for any depth that depends on the counts le
 Between two neighbouring keys of the rows, and at each key, the counts do not change. With m runs of equal keys the line
 falls into m + 1 gaps and m atoms, on each of which the density is the prior times a constant:
 
-    P(segment) ∝ mass(segment) * exp(unit * count(le, ge)).
+    P(segment) ∝ mass(segment) * b^(K - count(le, ge)),
+
+K the largest count and b the base of the weights, exp(-unit) rounded upwards.
 
 A segment is drawn with these weights, then a cell in it by prior mass. The work depends on n alone: gap i and atom i
 are visited for every row i, and carry the weight 0 where a tie leaves them empty.
@@ -26,10 +28,16 @@ import numba
 import numpy as np
 
 from pymc_dpdepth.depths.univariate import univariate_count
-from pymc_dpdepth.grid import LAST_KEY, draw_keys, mass
+from pymc_dpdepth.grid import LAST_KEY, cell_count, mass
 from pymc_dpdepth.randomness import RandomBits
+from pymc_dpdepth.samplers.cells import draw_cells
+from pymc_dpdepth.samplers.choice import choose
+from pymc_dpdepth.samplers.weights import POWER_ROUNDINGS, Interval, WeightBase, normalise, scaled_power
 
-__all__ = ["SegmentLaw", "segment_log_weights", "segments_of"]
+__all__ = ["SegmentLaw", "segment_counts", "segment_weights", "segments_of"]
+
+# A mass is right to 3 roundings, its product with the power adds one.
+SEGMENT_ROUNDINGS = POWER_ROUNDINGS + 4
 
 
 @numba.njit(cache=True, nogil=True)
@@ -51,66 +59,62 @@ def segments_of(keys):
 
 
 @numba.njit(cache=True, nogil=True)
-def segment_log_weights(keys, low_floor, high_floor, code, unit):
-    """Return log(mass) + unit * count of the segments of ascending keys, -inf for empty ones.
+def segment_counts(keys, code):
+    """Return the depth's count on the 2n + 1 segments of ascending keys, that of an empty atom included.
 
     Parameters
     ----------
     keys : ndarray of int64, shape (n,), ascending
-    low_floor, high_floor : int
-        Floors of the direction's grid.
     code : int
         Univariate depth, see `pymc_dpdepth.depths.univariate`.
-    unit : float
-        Exponent that one count is worth.
 
     Returns
     -------
-    ndarray of float64, shape (2n + 1,)
+    ndarray of int64, shape (2n + 1,)
     """
     n = keys.size
-    first, last = segments_of(keys)
-    weights = np.full(2 * n + 1, -np.inf)
+    counts = np.empty(2 * n + 1, dtype=np.int64)
     start = 0  # first row of the run of ties that row i ends or continues
-    for i in range(n + 1):
-        if last[2 * i] >= first[2 * i]:
-            cells = mass(first[2 * i], last[2 * i], low_floor, high_floor)
-            if cells > 0.0:
-                weights[2 * i] = np.log(cells) + unit * univariate_count(code, i, n - i)
-        if i == n:
-            break
+    for i in range(n):
         if i > 0 and keys[i] != keys[i - 1]:
             start = i
-        if last[2 * i + 1] >= first[2 * i + 1]:
-            cells = mass(first[2 * i + 1], last[2 * i + 1], low_floor, high_floor)
-            weights[2 * i + 1] = np.log(cells) + unit * univariate_count(code, i + 1, n - start)
-    return weights
+        counts[2 * i] = univariate_count(code, i, n - i)
+        counts[2 * i + 1] = univariate_count(code, i + 1, n - start)
+    counts[2 * n] = univariate_count(code, n, 0)
+    return counts
 
 
 @numba.njit(cache=True, nogil=True)
-def cumulative_weights(log_weights):
-    """Return running sums of exp(log_weights - max), with Kahan's correction so that many small terms are not lost.
+def segment_weights(first, last, counts, low_floor, high_floor, powers, power_exponents):
+    """Return the weights mass * b^(K - count) of segments, K the largest count of one that is not empty.
 
-    A weight of 0 leaves the sum as it is, correction included, so that its index is never drawn.
+    Parameters
+    ----------
+    first, last, counts : ndarray of int64, shape (m,)
+    low_floor, high_floor : int
+        Floors of the direction's grid.
+    powers, power_exponents : ndarray
+        Table of the base, see `WeightBase.table`.
+
+    Returns
+    -------
+    significands : ndarray of float64, shape (m,)
+        In [1, 2), right to SEGMENT_ROUNDINGS roundings, or 0 where the segment has no prior mass.
+    exponents : ndarray of int64, shape (m,)
     """
-    top = log_weights.max()
-    sums = np.empty(log_weights.size)
-    total, lost = 0.0, 0.0
-    for i in range(log_weights.size):
-        weight = np.exp(log_weights[i] - top)
-        if weight > 0.0:
-            term = weight - lost
-            new = total + term
-            lost = (new - total) - term
-            total = new
-        sums[i] = total
-    return sums
-
-
-def draw_indices(cumulative: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Return indices drawn with the weights whose running sums are given; an index of weight 0 never comes."""
-    last_positive = np.searchsorted(cumulative, cumulative[-1], side="left")
-    return np.minimum(np.searchsorted(cumulative, uniforms * cumulative[-1], side="right"), last_positive)
+    significands, exponents = np.zeros(counts.size), np.zeros(counts.size, dtype=np.int64)
+    top = np.int64(0)
+    for i in range(counts.size):
+        if last[i] >= first[i]:
+            significands[i] = mass(first[i], last[i], low_floor, high_floor)
+            if significands[i] > 0.0:
+                top = max(top, counts[i])
+    for i in range(counts.size):
+        if significands[i] > 0.0:
+            power, exponent = scaled_power(powers, power_exponents, top - counts[i])
+            # The power has a significand in [1, 2), so the product does not underflow.
+            significands[i], exponents[i] = normalise(significands[i] * power, exponent)
+    return significands, exponents
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # a repr would show the rows' keys
@@ -124,25 +128,36 @@ class SegmentLaw:
     floors : ndarray of int64, shape (M, 2)
     code : int
         Univariate depth.
-    unit : float
-        Exponent that one count is worth.
+    base : WeightBase
+        Of one count.
     """
 
     keys: np.ndarray
     floors: np.ndarray
     code: int
-    unit: float
+    base: WeightBase
 
     def draw(self, bits: RandomBits, draws: int) -> np.ndarray:
         """Draw cells, shape (draws, M)."""
         count = self.keys.shape[0]
-        uniforms = bits.uniforms((3, draws, count))
-        cells = np.empty((draws, count), dtype=np.int64)
+        first, last = np.empty((draws, count), dtype=np.int64), np.empty((draws, count), dtype=np.int64)
         for j in range(count):
-            first, last = segments_of(self.keys[j])
-            log_weights = segment_log_weights(self.keys[j], *self.floors[j], self.code, self.unit)
-            chosen = draw_indices(cumulative_weights(log_weights), uniforms[0, :, j])
-            cells[:, j : j + 1] = draw_keys(
-                first[chosen, None], last[chosen, None], self.floors[j : j + 1], uniforms[1:, :, j : j + 1]
-            )
-        return cells
+            ends = segments_of(self.keys[j])
+            counts = segment_counts(self.keys[j], self.code)
+            weights = segment_weights(*ends, counts, *self.floors[j], *self.base.table)
+            chosen = choose(*weights, SEGMENT_ROUNDINGS, lambda p, j=j: self.intervals(j, p), bits, draws)
+            first[:, j], last[:, j] = ends[0][chosen], ends[1][chosen]
+        return draw_cells(first, last, self.floors, bits)
+
+    def intervals(self, j: int, precision: int) -> list[Interval]:
+        """Return the weights of direction j's segments between integers."""
+        first, last = (ends.tolist() for ends in segments_of(self.keys[j]))
+        counts, floors = segment_counts(self.keys[j], self.code).tolist(), self.floors[j].tolist()
+        masses = [cell_count(a, b, *floors) if a <= b else 0 for a, b in zip(first, last, strict=True)]
+        top = max(count for count, cells in zip(counts, masses, strict=True) if cells)
+        # Ties and gaps share counts, and each power is worked out once.
+        powers = {c: self.base.power(top - c, precision) for c, cells in zip(counts, masses, strict=True) if cells}
+        return [
+            Interval.of_cells(cells) * powers[count] if cells else Interval(0, 0)
+            for count, cells in zip(counts, masses, strict=True)
+        ]

@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 from dataclasses import dataclass
-from unittest import mock
+from fractions import Fraction
 
 import exact_grid
 import numpy as np
@@ -18,9 +18,10 @@ import pymc as pm
 from pymc_dpdepth.depths import Halfspace, IntegratedDual, IntegratedRankWeighted
 from pymc_dpdepth.mechanism import set_up
 from pymc_dpdepth.priors import read_prior
-from pymc_dpdepth.samplers import boxes
+from pymc_dpdepth.samplers.boxes import level_weights
 from pymc_dpdepth.samplers.exact import plan_exact
-from pymc_dpdepth.samplers.segments import segment_log_weights, segments_of
+from pymc_dpdepth.samplers.segments import segment_counts, segment_weights, segments_of
+from pymc_dpdepth.samplers.weights import WeightBase
 
 DEPTHS = {
     "halfspace": Halfspace,
@@ -145,45 +146,40 @@ def spread(first, last, axis, log_weight):
     return np.where(inside, axis.log_masses + log_weight - total, -np.inf)
 
 
+def log_of_scaled(significands, exponents):
+    """Return the logarithms of weights that are kept as significand and exponent."""
+    with np.errstate(divide="ignore"):
+        return np.log(significands) + exponents * math.log(2.0)
+
+
+def segment_log_weights(law, j=0):
+    """Return the log weights that a SegmentLaw draws the segments of direction j with."""
+    ends, counts = segments_of(law.keys[j]), segment_counts(law.keys[j], law.code)
+    return log_of_scaled(*segment_weights(*ends, counts, *law.floors[j], *law.base.table))
+
+
+def level_log_weights(law, unit_factor=1):
+    """Return the log weights that a BoxLaw draws its levels with, relative to level 0; `unit_factor` plants a bug."""
+    base = law.base if unit_factor == 1 else WeightBase.of(law.base.unit * Fraction(unit_factor))
+    significands, exponents, _ = level_weights(law.keys, law.floors, base)
+    weights = log_of_scaled(significands, exponents)
+    return weights - weights[0]
+
+
 def law_of_segments(law, axis, j=0):
     """Return log probabilities of an axis's pieces under a SegmentLaw's direction j."""
     first, last = segments_of(law.keys[j])
-    weights = normalised(segment_log_weights(law.keys[j], *law.floors[j], law.code, law.unit))
+    weights = normalised(segment_log_weights(law, j))
     parts = [
         spread(a, b, axis, w) for a, b, w in zip(first.tolist(), last.tolist(), weights, strict=True) if w > -np.inf
     ]
     return np.logaddexp.reduce(parts, axis=0)
 
 
-class ScriptedBits:
-    """Bits that give the uniforms for cells that they are told to; those for levels do not matter."""
-
-    simulation = True
-
-    def __init__(self, cells):
-        self.cells = cells
-
-    def uniforms(self, shape):
-        if len(shape) == 1:
-            return np.zeros(shape)
-        assert self.cells.shape == shape
-        return self.cells
-
-
 def boxes_of(law, weights):
-    """Return the levels of positive weight, and the first and last cells of their boxes, from the law's own draw.
-
-    The draw of a level is scripted, since a level may be less than 2^-53 as likely as the rest. The smallest and the
-    largest uniforms for the side of the median and for the place on it then give the ends of the box among them.
-    """
+    """Return the levels of positive weight, and the first and last cells of their boxes."""
     levels = np.flatnonzero(weights > -np.inf)
-    shape = (len(levels), len(law.keys))
-    cells = []
-    with mock.patch.object(boxes, "draw_indices", lambda cumulative, uniforms: levels):
-        for side, place in itertools.product((0.0, 1.0 - 2.0**-53), repeat=2):
-            scripted = ScriptedBits(np.stack([np.full(shape, side), np.full(shape, place)]))
-            cells.append(law.draw(scripted, len(levels)))
-    return levels, np.min(cells, axis=0), np.max(cells, axis=0)
+    return levels, *law.boxes(levels)
 
 
 def law_of_boxes(law, axes, weights):

@@ -12,14 +12,16 @@ from exact_laws import (
     brute_force_law,
     keys_of,
     law_of_boxes,
+    level_log_weights,
     log_of,
+    log_of_scaled,
     partition,
     plan_of,
     tables,
     worst_log_ratio,
 )
 
-from pymc_dpdepth.samplers.boxes import BoxLaw, box_log_masses, level_log_weights, tied_level
+from pymc_dpdepth.samplers.boxes import BoxLaw, box_masses, tied_level
 
 SLACK = 1e-9  # on log ratios, for rounding; masses and weights are right to about 1e-13
 EPSILON = 1.5
@@ -35,19 +37,19 @@ def box_law(plan, rows):
 
 
 def weights_of(law):
-    return level_log_weights(law.keys, law.floors, law.epsilon)
+    return level_log_weights(law)
 
 
 # Planted bugs: each takes a law and returns wrong level log weights.
 
 
 def beta_doubled(law):
-    return level_log_weights(law.keys, law.floors, 2 * law.epsilon)
+    return level_log_weights(law, unit_factor=2)
 
 
 def bottom_level_too_light(law):
     weights = weights_of(law)
-    weights[0] = math.log(-math.expm1(-law.epsilon / 2))
+    weights[0] = math.log(-math.expm1(-EPSILON / 2))
     return weights
 
 
@@ -59,7 +61,7 @@ def stopped_at_half(law):
 
 def one_level_off(law):
     weights = weights_of(law)
-    weights[1:] += law.epsilon / 2
+    weights[1:] += EPSILON / 2
     return weights
 
 
@@ -167,7 +169,7 @@ def test_boxes_are_those_of_the_order_statistics():
         law = box_law(plan, generator.normal(size=(n, 2)))
         levels, first, last = boxes_of(law, weights_of(law))
         assert levels.tolist() == list(range((n + 1) // 2 + 1))
-        assert (first[0] == exact_grid.NO_END).all() and (last[0] == exact_grid.LAST - exact_grid.NO_END).all()
+        assert (first[0] == 0).all() and (last[0] == exact_grid.LAST).all()
         for level in levels[1:]:
             assert first[level].tolist() == law.keys[:, level - 1].tolist()
             assert last[level].tolist() == law.keys[:, n - level].tolist()
@@ -279,7 +281,7 @@ def test_masses_of_many_directions_neither_underflow_nor_overflow(d):
         for level in (1, 2, 3)
     ]
     # Each product of d significands carries d roundings of 2^-53: 3e-13 at d = 2500; the sum is of order d * 20.
-    np.testing.assert_allclose(box_log_masses(keys, floors), expected, rtol=1e-13, atol=1e-12)
+    np.testing.assert_allclose(log_of_scaled(*box_masses(keys, floors)), expected, rtol=1e-13, atol=1e-12)
 
 
 def test_a_draw_in_a_thousand_directions():
@@ -299,9 +301,9 @@ def test_a_draw_in_a_thousand_directions():
 def test_levels_of_a_thousand_directions_are_weighed_right():
     n, d = 5, 1000
     rows = np.random.default_rng(6).normal(size=(n, d))
-    plan = plan_of("halfspace", n, d, 2.0, "normal")
+    plan = plan_of("halfspace", n, d, 900.0, "normal")
     law = box_law(plan, rows)
-    weights = level_log_weights(law.keys, law.floors, 900.0)
+    weights = level_log_weights(law)
     for level in (1, 2, 3):
         runs = law.keys[:, [level - 1, n - level]].tolist()
         exact = math.fsum(log_of(exact_grid.mass(*run, *[exact_grid.NO_END] * 2)) for run in runs)

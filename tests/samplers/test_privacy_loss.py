@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 
 import exact_grid
+import exact_laws
 import numpy as np
 import pymc as pm
 import pytest
@@ -19,9 +20,10 @@ from scipy.special import logsumexp
 
 from pymc_dpdepth.depths import Directions, Halfspace, IntegratedDual, IntegratedRankWeighted
 from pymc_dpdepth.mechanism import set_up
-from pymc_dpdepth.samplers.boxes import level_log_weights
+from pymc_dpdepth.samplers.boxes import BoxLaw
 from pymc_dpdepth.samplers.exact import plan_exact
-from pymc_dpdepth.samplers.segments import segment_log_weights, segments_of
+from pymc_dpdepth.samplers.segments import segments_of
+from pymc_dpdepth.samplers.weights import WeightBase
 
 # Weights are sums of logs and exponents of at most a few hundred, with an error of 1e-13 each.
 SLACK = 1e-9
@@ -57,7 +59,9 @@ def log_of(fraction: Fraction) -> float:
 def segment_density(law, cells, factor=1.0):
     """Return the log density, relative to the prior, of a segment law at cells, by its own weights."""
     (keys,), ((low, high),) = law.keys, law.floors
-    weights = segment_log_weights(keys, low, high, law.code, factor * law.unit)
+    if factor != 1.0:
+        law = type(law)(law.keys, law.floors, law.code, WeightBase.of(law.base.unit * Fraction(factor)))
+    weights = exact_laws.segment_log_weights(law)
     first, last = segments_of(keys)
     total, densities = logsumexp(weights), []
     for cell in cells:
@@ -75,7 +79,8 @@ def box_density(keys, floors, epsilon, cells, bug=None):
     """
     count, n = keys.shape
     half = (n + 1) // 2
-    weights = level_log_weights(keys, floors, 2 * epsilon if bug == "beta" else epsilon).copy()
+    law = BoxLaw(keys, floors, WeightBase.of(Fraction(epsilon) / 2))
+    weights = exact_laws.level_log_weights(law, unit_factor=2 if bug == "beta" else 1)
     if bug == "bottom":
         weights[0] += math.log(-math.expm1(-epsilon / 2))
     if bug == "stop":
@@ -266,7 +271,7 @@ def test_products_never_lose_more_than_epsilon(depth):
                 densities = []
                 for plan, keys in plans:
                     law = plan._law(keys, floors)
-                    one = type(law)(law.keys[j : j + 1], law.floors[j : j + 1], law.code, law.unit)
+                    one = type(law)(law.keys[j : j + 1], law.floors[j : j + 1], law.code, law.base)
                     densities.append(segment_density(one, cells))
                 ratios.append(densities[0] - densities[1])
             worst = max(worst, sum(r.max() for r in ratios), -sum(r.min() for r in ratios))
