@@ -6,7 +6,7 @@ Everything here looks at the prior alone, except for the warning about a prior t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,7 +17,15 @@ from pymc_dpdepth.errors import ImproperMechanismError, PrivacyLeakWarning, warn
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_flat, is_random
 from pymc_dpdepth.tables import Table
 
-__all__ = ["center_and_scale", "check_location", "check_width", "standardization", "warn_if_prior_reads_data"]
+__all__ = [
+    "center_and_scale",
+    "check_labels",
+    "check_location",
+    "check_registered",
+    "check_width",
+    "standardization",
+    "warn_if_prior_reads_data",
+]
 
 # Draws and public seed for the median and quartiles of a prior that has no closed form; the data play no part in them.
 PRIOR_DRAWS, PRIOR_SEED = 2000, 0
@@ -25,6 +33,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 # A parameter with at most this many significant digits was written by a person, not computed from rows.
 WRITTEN_DIGITS = 3
 EQUAL = 1e-9
+NAMES_SHOWN = 30  # names that an error lists before it stops
 
 
 def check_location(location) -> None:
@@ -72,6 +81,28 @@ def check_width(location, d: int) -> None:
         raise ValueError(
             f"location: expected {d} coordinates, one for each column, got {width}; set its shape or dims, or choose "
             "columns=[...]."
+        )
+
+
+def check_labels(location, model, columns: Sequence[str]) -> None:
+    """Refuse coords that give a coordinate of the location the name of another column of the table.
+
+    A model pairs coordinates and columns by position, so the released values would carry each other's names. Coords
+    that name something else than columns are fine.
+    """
+    dims = model.named_vars_to_dims.get(location.name) or ()
+    labels = model.coords.get(dims[0]) if len(dims) == 1 else None
+    if labels is None:
+        return
+    labels = [str(label) for label in labels]
+    # An array's columns are called x0, x1, ...; labels that count from x1 mean the same columns.
+    unnamed = tuple(columns) == tuple(f"x{j}" for j in range(len(columns)))
+    crossed = [label for label, column in zip(labels, columns, strict=True) if label != column and label in columns]
+    if crossed and not (unnamed and set(labels) != set(columns)):
+        raise ValueError(
+            f"location: its coords {labels[:NAMES_SHOWN]} name other columns than those of the table in the same "
+            f"places, {list(columns[:NAMES_SHOWN])}. Bring them into one order: pass columns=[...] in the order of the "
+            "coords, or write the coords (and the prior) in the order of the columns."
         )
 
 

@@ -14,6 +14,7 @@ from pymc_dpdepth.depths.registry import as_depth
 from pymc_dpdepth.errors import UnboundedSensitivityError
 from pymc_dpdepth.location_prior import (
     center_and_scale,
+    check_labels,
     check_location,
     check_registered,
     check_width,
@@ -28,6 +29,8 @@ __all__ = ["Mechanism", "ModelMechanism", "exponential_mechanism", "read_mechani
 NEIGHBORING = "replace_one"
 # Within these, beta = epsilon / (2 * sensitivity) and epsilon * n stay ordinary doubles for every table in memory.
 SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-256, 2.0**256
+MOST_ROWS_PER_UNIT = 2**53  # times epsilon it is a double without a further rounding of its own
+LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
@@ -125,10 +128,15 @@ def set_up(
 
     Parameters are those of `exponential_mechanism`. In place of the prior comes the reason why it is not a product.
     """
-    epsilon = positive_number(epsilon, "epsilon")
+    try:
+        epsilon = positive_number(epsilon, "epsilon")
+    except OverflowError:  # a whole number beyond the doubles
+        epsilon = np.inf
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise ValueError(f"epsilon must lie between 2^-256 and 2^256; got {epsilon}. Useful values are 0.01 to 100.")
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")
+    if max_rows_per_unit > MOST_ROWS_PER_UNIT:
+        raise ValueError("max_rows_per_unit must lie between 1 and 2^53; got more. No table has as many rows.")
     depth = as_depth(depth)
     if directions is not None:
         depth = depth.with_directions(directions)
@@ -219,7 +227,7 @@ def exponential_mechanism(
     UnboundedSensitivityError
         If the depth needs propose-test-release.
     ValueError, TypeError
-        If an argument is not usable.
+        If an argument is not usable, or if the location's coords name the columns of X in another order.
 
     Warns
     -----
@@ -267,6 +275,7 @@ def exponential_mechanism(
         max_rows_per_unit=max_rows_per_unit,
         standardize=standardize,
     )
+    check_labels(location, model, settings.columns)
     with model:
         return pm.Potential(name, potential(settings, location, rows))
 
@@ -284,7 +293,7 @@ def potential(settings: Mechanism, location: Any, rows: np.ndarray) -> Any:
     if isinstance(depth, CustomObjective):
         return ExpressionOp(settings)(theta, shared_rows, settings.beta * depth.build(theta, shared_rows))
     center, scale = np.asarray(settings.center), np.asarray(settings.scale)
-    prepared = [pytensor.shared(array) for array in depth.prepare((rows - center) / scale)]
+    prepared = [pytensor.shared(array) for array in depth.prepare(_standardized(rows, center, scale))]
     return DepthOp(settings)(
         theta,
         shared_rows,
@@ -293,6 +302,16 @@ def potential(settings: Mechanism, location: Any, rows: np.ndarray) -> Any:
         pt.constant(scale),
         *prepared,
     )
+
+
+def _standardized(rows: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return (rows - center) / scale, with what overflows set to the largest double of its sign, row by row.
+
+    No warning is given: that one of the rows is huge is private.
+    """
+    with np.errstate(all="ignore"):
+        standardized = (rows - center) / scale
+    return np.clip(standardized, -LARGEST, LARGEST, out=standardized)
 
 
 def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechanism]:

@@ -73,7 +73,7 @@ def test_projection_depth_needs_propose_test_release(depth):
         add(depth=depth)
 
 
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1, -1e-9, nan, inf, -inf, 5e-324, 1e308])
+@pytest.mark.parametrize("epsilon", [0, 0.0, -1, -1e-9, nan, inf, -inf, 5e-324, 1e308, 10**400])
 def test_epsilon_out_of_range(epsilon):
     with pytest.raises(ValueError, match="epsilon"):
         add(epsilon=epsilon)
@@ -91,7 +91,7 @@ def test_epsilon_may_be_any_real_number(epsilon):
     assert settings.epsilon == 1.0 and type(settings.epsilon) is float
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", None])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2", None, 10**400, 2**53 + 1])
 def test_max_rows_per_unit_is_a_whole_number(value):
     with pytest.raises((ValueError, TypeError), match="max_rows_per_unit"):
         add(max_rows_per_unit=value)
@@ -140,6 +140,12 @@ def test_a_location_is_a_variable(location):
 def test_unknown_depths(depth, error):
     with pytest.raises(error, match="halfspace|Halfspace"):
         add(depth=depth)
+
+
+@pytest.mark.parametrize("name", [None, 3, "", b"median"])
+def test_a_name_is_a_text(name):
+    with pytest.raises(TypeError, match="name: expected a text"):
+        add(name=name)
 
 
 def test_a_name_is_used_once_and_a_model_is_needed():
