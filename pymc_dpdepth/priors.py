@@ -21,7 +21,7 @@ FLAT_NAMES = {"flat", "half_flat"}
 
 
 class NotAProductPriorError(ValueError):
-    """The location's prior is not a product of univariate distributions with constant parameters."""
+    """The location's prior is not a product of univariate distributions with known parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,8 @@ def read_prior(location, d: int) -> ProductPrior:
     Parameters
     ----------
     location : TensorVariable
-        A random variable, or a stack or concatenation of random variables, with constant parameters.
+        A random variable, or a stack or concatenation of random variables, whose parameters depend on constants and
+        shared variables alone; a shared one has the value that it holds at this call.
     d : int
         Number of coordinates.
 
@@ -355,7 +356,7 @@ def _constant_parameters(node, family_name: str, width: int) -> tuple[np.ndarray
     for variable in variables:
         value = _constant_value(variable)
         if value is None:
-            raise NotAProductPriorError(f"a parameter of {family_name} depends on another variable")
+            raise NotAProductPriorError(f"a parameter of {family_name} depends on another random variable")
         try:
             parameters.append(np.ascontiguousarray(np.broadcast_to(value.astype(np.float64), (width,))))
         except ValueError:
@@ -375,11 +376,19 @@ def _is_size(variable) -> bool:
 
 
 def _constant_value(variable) -> np.ndarray | None:
-    """Return the value of a variable that depends on constants alone, else None."""
+    """Return the value of a variable that depends on constants and shared variables alone, else None.
+
+    Shared variables (`pm.Data`, and what `pm.do` fixes) have the value that they hold now.
+    """
     from pymc.pytensorf import constant_fold
     from pytensor.graph.basic import Constant
     from pytensor.tensor.elemwise import DimShuffle
 
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    variable = _with_shared_values(variable)
+    if variable is None:
+        return None
     if isinstance(variable, Constant):
         return np.asarray(variable.data)
     if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
@@ -388,3 +397,26 @@ def _constant_value(variable) -> np.ndarray | None:
             return inner.reshape(-1) if variable.ndim else inner
     (folded,) = constant_fold([variable], raise_not_constant=False)
     return np.asarray(folded) if isinstance(folded, np.ndarray | np.generic) else None
+
+
+def _with_shared_values(variable):
+    """Return a variable with constants in the place of shared variables, or None if something else stands behind it.
+
+    A random ancestor, or any other use of a generator, has a generator behind it, which is no tensor.
+    """
+    import pytensor.tensor as pt
+    from pytensor.compile.sharedvalue import SharedVariable
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.replace import graph_replace
+    from pytensor.graph.traversal import graph_inputs
+    from pytensor.tensor.type import TensorType
+
+    values = {}
+    for root in graph_inputs([variable]):
+        if isinstance(root, SharedVariable) and isinstance(root.type, TensorType):
+            values[root] = pt.constant(root.get_value(), dtype=root.type.dtype)
+        elif not isinstance(root, Constant):
+            return None
+    if variable in values:
+        return values[variable]
+    return graph_replace(variable, values, strict=False) if values else variable

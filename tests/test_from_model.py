@@ -138,7 +138,7 @@ def test_bad_arguments_of_sample_exact(bad):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (hierarchical, "depends on another variable"),
+        (hierarchical, "depends on another random variable"),
         (lambda: model_with(pm.MvNormal, np.zeros(2), np.eye(2)), "multivariate"),
         (lambda: model_with(pm.Normal, 0, 1, depth=SMOOTH, shape=2), "smooth"),
         (lambda: model_with(pm.Uniform, 0, 1, depth=rotated(), shape=2), "normal"),

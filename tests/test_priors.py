@@ -411,7 +411,7 @@ def transformed():
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (hierarchical, "depends on another variable"),
+        (hierarchical, "depends on another random variable"),
         (transformed, "computed from other variables"),
         (lambda: pm.MvNormal.dist(np.zeros(2), np.eye(2)), "multivariate"),
         (lambda: pm.Dirichlet.dist(np.ones(2)), "multivariate"),
@@ -452,3 +452,71 @@ def test_the_outer_cells_of_a_finite_end_hold_the_end_point():
     assert prior.keys(np.array([[2.0], [1.0], [3.0], [9.0]])).tolist() == [
         [grid.FLOOR_KEY, grid.FLOOR_KEY, grid.LAST_KEY - grid.FLOOR_KEY, grid.LAST_KEY - grid.FLOOR_KEY]
     ]
+
+
+# Shared variables
+
+
+def shifted_by_data():
+    with pm.Model() as model:
+        center, spread = pm.Data("center", [0.0, 100.0]), pm.Data("spread", 50.0)
+        location = pm.Normal("location", center, 2 * spread)
+        dpd.exponential_mechanism("median", location, np.zeros((5, 2)), epsilon=1.0)
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:The prior of the location depends on the shared:pymc_dpdepth.PrivacyLeakWarning")
+def test_data_in_a_prior_are_read_at_the_draw_and_recorded():
+    model = shifted_by_data()
+    first = dpd.release(model)
+    with model:
+        pm.set_data({"center": [1e9, -1e9], "spread": 0.25})
+    second = dpd.release(model)
+    drawn = dpd.sample_exact(5, model=model).posterior["location"].values
+    assert first.guarantee != "asymptotic" and first.sampler == second.sampler == "boxes"
+    assert first.priors["median"][0]["parameters"] == {"mu": [0.0, 100.0], "sigma": 100.0}
+    assert second.priors["median"][0]["parameters"] == {"mu": [1e9, -1e9], "sigma": 0.5}
+    # All rows lie at one end of the second prior; a grid of the normal ends 40 standard deviations out.
+    for values in (second.value.values, drawn):
+        assert np.abs(values - [1e9, -1e9]).max() < 25
+
+
+def test_what_do_has_fixed_is_constant():
+    with pm.Model() as model:
+        center, spread = pm.Normal("center", 0, 100, shape=2), pm.HalfNormal("spread", 10)
+        location = pm.Normal("location", center, spread)
+        dpd.exponential_mechanism("median", location, np.zeros((5, 2)), epsilon=1.0)
+    fixed = dpd.release(pm.do(model, {"center": [3.0, 4.0], "spread": 2.0}))
+    assert fixed.guarantee != "asymptotic"
+    assert fixed.priors["median"][0]["parameters"] == {"mu": [3.0, 4.0], "sigma": 2.0}
+    for half in ({"center": [3.0, 4.0]}, {"spread": 2.0}):
+        with pytest.raises(dpd.InexactReleaseError, match="depends on another random variable"):
+            dpd.release(pm.do(model, half))
+
+
+@pytest.mark.parametrize(
+    "parameter", [pytensor.shared(2.5), pt.exp(pytensor.shared(np.log([2.5, 2.5])))], ids=["scalar", "computed"]
+)
+def test_shared_parameters_of_every_kind_of_prior(parameter):
+    for make in (
+        pm.HalfNormal.dist,
+        pm.InverseGamma.dist,
+        lambda a, shape: pm.Truncated.dist(pm.Normal.dist(0, a), -1, 1, shape=shape),
+    ):
+        positional = (parameter, 1.3) if make is pm.InverseGamma.dist else (parameter,)
+        plain = (2.5, 1.3) if make is pm.InverseGamma.dist else (2.5,)
+        shared, constant = (read_prior(make(*given, shape=2), 2) for given in (positional, plain))
+        np.testing.assert_allclose(shared.quantile(0.3), constant.quantile(0.3), rtol=1e-12)
+
+
+def test_a_random_shared_variable_is_no_constant():
+    generator = pt.random.rng()
+    with pytest.raises(NotAProductPriorError, match="another random variable"):
+        read_prior(
+            pm.Normal.dist(
+                pt.random.normal(0, pytensor.shared(1.0), rng=generator, return_next_rng=True)[1], 1, shape=2
+            ),
+            2,
+        )
+    with pytest.raises(NotAProductPriorError, match="another random variable"):
+        read_prior(pm.Normal.dist(pt.scalar(), 1, shape=2), 2)
