@@ -24,6 +24,7 @@ _HOMES = {
     "AuditResult": "privacy.audit",
     "exact_privacy_loss": "privacy.privacy_loss",
     "PrivacyLoss": "privacy.privacy_loss",
+    "PrivacyAccountant": "privacy.accountant",
     "plot_release": "plots",
     "NoExactSamplerError": "samplers.exact",
     "ApproximateSamplingWarning": "errors",

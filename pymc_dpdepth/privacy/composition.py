@@ -95,7 +95,7 @@ def epsilon_of_rho(rho: float, draws: int = 1) -> float:
     def fits(epsilon: float) -> bool:
         return draws * Fraction(bounded_range_rho(epsilon)) <= limit
 
-    return largest(fits, max(math.sqrt(8 * float(limit / draws)), math.ulp(0.0)))
+    return largest(fits, math.sqrt(8 * float(limit / draws)))
 
 
 def pure_rho(epsilon: float) -> float:
@@ -149,7 +149,7 @@ def rho_of_budget(epsilon: float, delta: float) -> float:
     """Return the largest rho whose `rho_to_epsilon` at this delta is at most epsilon."""
     limit = written(number(epsilon, "epsilon"))
     small = probability(delta)
-    return largest(lambda rho: rho_to_epsilon(rho, small) <= limit, max(float(limit), math.ulp(0.0)))
+    return largest(lambda rho: rho_to_epsilon(rho, small) <= limit, float(limit))
 
 
 def basic_composition(epsilons: Iterable[float]) -> float:

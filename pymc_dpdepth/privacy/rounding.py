@@ -18,7 +18,18 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any
 
-__all__ = ["CONTEXT", "DIGITS", "GUARD", "float_above", "float_below", "largest", "number", "probability", "written"]
+__all__ = [
+    "CONTEXT",
+    "DIGITS",
+    "GUARD",
+    "float_above",
+    "float_below",
+    "largest",
+    "number",
+    "probability",
+    "to_decimal",
+    "written",
+]
 
 DIGITS = 60
 CONTEXT = Context(prec=DIGITS, Emin=-(10**15), Emax=10**15, traps=[InvalidOperation, DivisionByZero, Overflow])
@@ -56,12 +67,16 @@ def to_decimal(value: float | Fraction) -> Decimal:
 
 
 def float_above(value: Fraction | Decimal) -> float:
-    """Return the smallest double that is not below a number >= 0; infinity beyond the largest."""
+    """Return the smallest double that is not below a number >= 0; infinity beyond the largest.
+
+    A sum of written numbers that is itself what a double's decimal says stays that: 0.1 + 0.2 is 0.3.
+    """
     try:
         nearest = float(value)
     except OverflowError:
         return math.inf
-    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+    same = isinstance(value, Fraction) and written(nearest) == value
+    return nearest if same or nearest >= value else math.nextafter(nearest, math.inf)
 
 
 def float_below(value: Fraction) -> float:
@@ -74,7 +89,7 @@ def float_below(value: Fraction) -> float:
 
 def largest(fits: Callable[[float], bool], guess: float) -> float:
     """Return the largest double that fits, of a monotone condition that 0 meets and large numbers do not."""
-    low = high = guess
+    low = high = max(guess, math.ulp(0.0))
     while high < math.inf and fits(high):
         low, high = high, high * 2
     while low > 0 and not fits(low):
