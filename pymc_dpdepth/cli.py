@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from pymc_dpdepth.cli_ledger import ledger_app
 from pymc_dpdepth.cli_messages import REFUSED, in_options, one_line, one_line_errors, show
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(ledger_app, name="ledger")
 
 
 def _version(asked: bool) -> None:
@@ -77,7 +79,7 @@ def _option(panel: str, description: str, metavar: str | None = None, *names: st
     return typer.Option(*names, rich_help_panel=panel, help=description, metavar=metavar)
 
 
-PRIOR, MECHANISM, OUTPUT = "Where the median may lie", "Mechanism and sampler", "Output"
+PRIOR, MECHANISM, BUDGET, OUTPUT = "Where the median may lie", "Mechanism and sampler", "Budget", "Output"
 
 
 @app.command()
@@ -126,6 +128,11 @@ def median(
         int | None,
         _option(MECHANISM, "Make a reproducible simulation instead of a release; it is not private.", "INTEGER"),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        _option(BUDGET, "Charge the ledger in this file before the draw; see pymc-dpdepth ledger.", "PATH"),
+    ] = None,
+    data_id: Annotated[str | None, _option(BUDGET, "Refuse a ledger of another data set than this.", "NAME")] = None,
     out: Annotated[Path | None, _option(OUTPUT, "Write the release, a JSON record, to this file.", "FILE")] = None,
     plot: Annotated[
         Path | None, _option(OUTPUT, "Write a picture of release and prior, which may leave too.", "FILE.png")
@@ -146,7 +153,7 @@ def median(
     `pymc-dpdepth median people.csv --columns age,income --epsilon 1 --lower 0 --upper 100,200000`
     """
     with one_line_errors():
-        _check_targets(data, {"--out": out, "--plot": plot}, overwrite)
+        _check_targets({"the private table": data, "the ledger": ledger}, {"--out": out, "--plot": plot}, overwrite)
         request = {
             "epsilon": epsilon,
             "sampler": sampler,
@@ -154,6 +161,7 @@ def median(
             "max_rows_per_unit": max_rows_per_unit,
             "accept_asymptotic": accept_asymptotic,
             "random_seed": simulate_seed,
+            "ledger": _ledger(ledger, data_id),
         }
         release, notes = _draw(
             data,
@@ -163,7 +171,7 @@ def median(
             request,
         )
         _write(release, out, plot)
-        show(release, {"record": out, "picture": plot})
+        show(release, {"record": out, "picture": plot, "ledger charged": ledger})
         for note in notes:
             typer.echo(f"Note: {note}", err=True)
 
@@ -250,15 +258,27 @@ def _ends(text: str, option: str) -> str:
     return repr(numbers[0]) if len(numbers) == 1 else repr(numbers)
 
 
-def _check_targets(data: Path, targets: dict[str, Path | None], overwrite: bool) -> None:
-    """Refuse files that could not be written, before anything is drawn."""
+def _ledger(path: Path | None, data_id: str | None) -> Any:
+    """Open the ledger of --ledger, before the table is read."""
+    if path is None:
+        if data_id is not None:
+            raise ValueError("--data-id: expected with --ledger PATH, whose data set it names; leave it out.")
+        return None
+    from pymc_dpdepth.privacy.ledger import Ledger
+
+    return Ledger(path, data_id=data_id)
+
+
+def _check_targets(sources: dict[str, Path | None], targets: dict[str, Path | None], overwrite: bool) -> None:
+    """Refuse files that could not be written, or must not be, before anything is drawn."""
     given = {option: path for option, path in targets.items() if path is not None}
     for option, path in given.items():
         if path.is_dir():
             raise ValueError(f"{option}: expected a file; {path} is a folder.")
         if path.exists():
-            if data.exists() and path.samefile(data):
-                raise ValueError(f"{option}: expected another file than the private table {data}.")
+            for what, source in sources.items():
+                if source is not None and source.exists() and path.samefile(source):
+                    raise ValueError(f"{option}: expected another file than {what} {source}.")
             if not path.is_file():
                 raise ValueError(f"{option}: expected a file; {path} is a device or a pipe.")
             if not overwrite:

@@ -29,7 +29,7 @@ from pymc_dpdepth.privacy.ledger_lock import refused
 if sys.platform == "darwin":
     import fcntl
 
-__all__ = ["Contents", "SCHEMA", "VERSION", "append", "create", "read"]
+__all__ = ["Contents", "SCHEMA", "VERSION", "append", "create", "entry", "read"]
 
 SCHEMA, VERSION = "pymc_dpdepth ledger", 1
 CHARGE, TORN = "charge", "torn"  # kinds of records
@@ -198,6 +198,15 @@ def sealed(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
     body = json.dumps(record, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()[:-1]
     check = _check_of(previous, body)
     return body + CHECK + check.encode() + CLOSE, check
+
+
+def entry(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the fields that all entries have."""
+    label = record.get("label", f"torn line of {record.get('bytes')} bytes, never granted")
+    cost = {"epsilon": record.get("epsilon", 0.0), "delta": record.get("delta", 0.0)}
+    named = {"number": record["number"], "kind": record["kind"], "time": record.get("time"), "label": label}
+    rest = {"bounded_range": tuple(record.get("bounded_range", ())), "group": record.get("group")}
+    return named | cost | rest | {"package_version": record.get("package_version")}
 
 
 def _verified(line: bytes, previous: str) -> tuple[dict[str, Any] | None, str]:

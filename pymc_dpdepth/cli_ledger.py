@@ -1,0 +1,158 @@
+"""The commands of a ledger: `pymc-dpdepth ledger init study.jsonl --epsilon 3 --data-id study-7`, and `ledger show`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pymc_dpdepth.cli_messages import one_line_errors
+
+if TYPE_CHECKING:
+    from pymc_dpdepth.privacy.ledger import Ledger
+
+__all__ = ["ledger_app"]
+
+ledger_app = typer.Typer(
+    help=(
+        "Make and read the ledger of a privacy budget.\n\nA ledger is the curator's, but holds public quantities only. "
+        "`median --ledger PATH` charges it before it draws; asking twice charges twice."
+    ),
+    rich_markup_mode="markdown",
+    no_args_is_help=True,
+)
+
+PathOfLedger = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger, a file of JSON lines.")]
+
+
+@ledger_app.command()
+def init(
+    path: PathOfLedger,
+    data_id: Annotated[
+        str, typer.Option(metavar="NAME", help="A public name of the data set whose budget this is, such as study-7.")
+    ],
+    epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", help="The budget, above 0.")] = None,
+    delta: Annotated[float, typer.Option(metavar="NUMBER", help="Its delta, below 1 / number of rows.")] = 0.0,
+    rho: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="A budget in zero-concentrated privacy, instead of epsilon.")
+    ] = None,
+    composition: Annotated[
+        str, typer.Option(metavar="NAME", help="How charges add up: auto, basic, zcdp, advanced or bounded_range.")
+    ] = "auto",
+    planned: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="The epsilons of all charges to come, for advanced and bounded_range."),
+    ] = None,
+    charge_delta: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="The part of delta for charges that have a delta.")
+    ] = None,
+) -> None:
+    """Make a ledger with a budget, which is fixed from then on. An existing file is never overwritten.
+
+    For instance:
+
+    `pymc-dpdepth ledger init study.jsonl --epsilon 3 --data-id study-7`
+    """
+    with one_line_errors():
+        from pymc_dpdepth.privacy.ledger import Ledger
+
+        ledger = Ledger.create(
+            path,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            composition=composition,
+            planned=None if planned is None else _numbers(planned),
+            charge_delta=charge_delta,
+            data_id=data_id,
+        )
+        _show(ledger)
+
+
+@ledger_app.command()
+def show(
+    path: PathOfLedger,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a ledger: the budget, what is spent, what is left, and each charge. The file is not changed.
+
+    For instance:
+
+    `pymc-dpdepth ledger show study.jsonl`
+    """
+    with one_line_errors():
+        from pymc_dpdepth.privacy.ledger import Ledger
+
+        ledger = Ledger(path)
+        if as_json:
+            typer.echo(json.dumps(_facts(ledger) | {"entries": ledger.entries()}, indent=2))
+        else:
+            _show(ledger)
+
+
+# Columns of the table of entries: a field of an entry, and how rich shows it.
+COLUMNS = {
+    "number": {"justify": "right", "no_wrap": True},
+    "time": {"overflow": "fold"},
+    "label": {"overflow": "fold"},
+    "group": {"overflow": "fold"},
+    "epsilon": {"justify": "right", "no_wrap": True},
+    "delta": {"justify": "right", "no_wrap": True},
+}
+
+
+def _facts(ledger: Ledger) -> dict[str, Any]:
+    spent, remaining = dataclasses.asdict(ledger.spent()), dataclasses.asdict(ledger.remaining())
+    return ledger.describe() | {"spent": spent, "remaining": remaining}
+
+
+def _numbers(text: str) -> list[float]:
+    """Return the numbers of --planned."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError("--planned: expected numbers separated by commas, such as 0.5,0.5,1.") from None
+
+
+def _in_words(value: Any) -> str:
+    """Return a fact as text; of several numbers, those that there are."""
+    if not isinstance(value, dict):
+        return str(value)
+    names = {"draw_epsilon": "of one exponential-mechanism draw"}
+    return ", ".join(f"{names.get(name, name)} {number}" for name, number in value.items() if number not in (None, ()))
+
+
+def _show(ledger: Ledger) -> None:
+    """Print budget, spent and remaining, then one row for each entry."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+
+    def cell(value: Any) -> Text:
+        """Return a value as it is: brackets are no markup, and a label cannot move the cursor or break the table."""
+        text = "" if value is None else str(value)
+        plain = "".join(character if character.isprintable() else " " for character in text)
+        return Text(plain.encode(console.encoding, "replace").decode(console.encoding))
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(ledger).items():
+        if value is not None:
+            facts.add_row(cell(name.replace("_", " ")), cell(_in_words(value)))
+    console.print(facts)
+    entries = ledger.entries()
+    if entries:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for name, options in COLUMNS.items():
+            table.add_column(name, **options)
+        for entry in entries:
+            table.add_row(*(cell(entry[name]) for name in COLUMNS))
+        console.print(table)
+    console.print(cell(f"ledger: {ledger.path}"), soft_wrap=True)
