@@ -18,6 +18,10 @@ __all__ = ["csv_header", "file_kind", "open_parquet", "parquet_names", "read_csv
 
 _KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _FIRST_EXACT_PANDAS = (3, 1)  # from here on pandas reads each decimal to the nearest float64 without being asked
+# Cells that pandas reads as truth values or as missing, apart from numbers and from the empty cell, which an index has.
+_NO_NAMES = frozenset(
+    "True TRUE true False FALSE false NA N/A n/a #N/A #NA <NA> NULL null None NaN nan -NaN -nan".split()
+) | {"#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 _ARROW_INDEX_PREFIX = "__index_level_"  # the name under which pandas stores an index that has none
 
 
@@ -42,16 +46,18 @@ def csv_header(path: Path) -> list[str]:
     """Return the names in the first line that is not blank, without spaces around them; "" for a column without a name.
 
     The header is read apart from the rows because pandas renames repeated names silently. A first line with a number
-    in it, or a field that begins like one (a date), is refused and not shown: it may be a private row.
+    in it, a field that begins like one (a date), a truth value or a mark of a missing value is refused and not shown:
+    it may be a private row.
     """
     with _opened(path) as handle:
         header = _first_line(handle)
     if header is None:
         raise ValueError(f"Expected column names in the first line of {path}; the file is empty.")
-    if any(_is_number(name) or name[:1].isdigit() for name in header):
+    if any(_is_number(name) or name[:1].isdigit() or name in _NO_NAMES for name in header):
         raise ValueError(
-            f"Expected column names in the first line of {path}; it holds a number or a date, so it may be a row (not "
-            "shown). Add a line of names on top; a name that is a number, such as a year, needs a letter before it."
+            f"Expected column names in the first line of {path}; it holds a number, a date, True, False or a mark of a "
+            "missing value such as NA, so it may be a row (not shown). Add a line of names on top; a name that is a "
+            "number, such as a year, needs a letter before it."
         )
     if len(header) == 1 and any(separator in header[0] for separator in ";\t|"):
         raise ValueError(f"Expected commas between the columns of {path}; got another separator. Write it with commas.")

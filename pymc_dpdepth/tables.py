@@ -50,12 +50,20 @@ class _Source:
 
     `convert` maps a position to float64 of shape (n,), or raises `table_columns.NotReal`; `labels` are what the caller
     may use to select a column, beside its name. `matrix` is the whole table where it is one array of real numbers.
+    `shown` is False where the names may be a row, so that errors count the columns instead of naming them.
     """
 
     names: list[str]
     labels: Sequence[Hashable]
     convert: Callable[[int], np.ndarray]
     matrix: np.ndarray | None = None
+    shown: bool = True
+
+    def listed(self, positions: Sequence[int]) -> str:
+        """Return columns for an error: their names, or their numbers from 1."""
+        if self.shown:
+            return _listed([self.names[position] for position in positions])
+        return f"number {', '.join(str(position + 1) for position in positions[:_NAMES_SHOWN])} (names not shown)"
 
 
 def read_table(data: Any, columns: Any = None) -> Table:
@@ -68,7 +76,10 @@ def read_table(data: Any, columns: Any = None) -> Table:
           are called ``x0, x1, ...``. Masked entries and None become NaN.
         - pandas or polars DataFrame or Series, polars LazyFrame, pyarrow Table: nulls become NaN, booleans 0 and 1.
         - xarray DataArray of shape (n, d): the names are the coordinate of the second dimension.
-        - path of a ``.csv`` file (UTF-8, commas, names in the first line) or of a ``.parquet`` file.
+        - path of a ``.csv`` file (UTF-8, commas, names in the first line, which are public) or of a ``.parquet`` file.
+          A first line that holds a number, a date, True, False or a mark of a missing value is refused, since it may be
+          a row. So may one of other words: an error shows the names in it only if `columns` has one of them, or if all
+          columns were read as numbers. For that, a file without rows needs `columns`.
     columns : str, int or sequence of these, optional
         The columns to keep, in this order; by default all. Names, or for arrays also positions from 0.
 
@@ -112,9 +123,9 @@ def read_table(data: Any, columns: Any = None) -> Table:
         try:
             converted.append(source.convert(position))
         except table_columns.NotReal as reason:
-            refused[source.names[position]] = str(reason)
+            refused[position] = str(reason)
     if refused:
-        found = "; ".join(f"{_listed([name])} holds {what}" for name, what in refused.items())
+        found = "; ".join(f"{source.listed([position])} holds {what}" for position, what in refused.items())
         cures = ", ".join(table_columns.CURES[what] for what in dict.fromkeys(refused.values()))
         raise ValueError(f"Expected real numbers; column {found}. Leave it out with columns=[...], or {cures}.")
     rows = np.empty((len(converted[0]), len(converted)), dtype=np.float64)
@@ -216,8 +227,19 @@ def _file(path: Path, columns: Any) -> _Source:
             f"Expected a name for each column of {path}; column {header.index('') + 1} has none, as an index "
             "that pandas wrote. Name it, or select the others with columns=[...]."
         )
-    named = _labelled([name or f"(column {j + 1}, without a name)" for j, name in enumerate(header)], None)
+    # A first line of words may be a row of a table of words. It is known to hold names where the caller knows one of
+    # them, or once all its columns have been read as numbers.
+    asked = [] if columns is None else [columns] if isinstance(columns, str | int | np.integer) else list(columns)
+    named = replace(
+        _labelled([name or f"(column {j + 1}, without a name)" for j, name in enumerate(header)], None),
+        shown=any(label in header for label in asked),
+    )
     frame = table_files.read_csv(path, header, _positions(named, columns))
+    if not len(frame) and not named.shown:
+        raise ValueError(
+            f"Expected rows below the column names in {path}; there are none, so the one line may be a row (not "
+            "shown). If it holds names, pass them as columns=[...]."
+        )
     return replace(named, convert=lambda j: table_columns.from_pandas(frame[j]))
 
 
@@ -265,9 +287,12 @@ def _positions(source: _Source, columns: Any) -> list[int]:
     """Return the positions of the wanted columns."""
     names = source.names
     if len(set(names)) < len(names):
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        counts = Counter(names)
+        repeated = [
+            j for j, name in enumerate(names) if counts[name] > 1 and (names.index(name) == j or not source.shown)
+        ]
         raise ValueError(
-            f"Expected column names that all differ; {_listed(repeated)} came more than once. Rename them."
+            f"Expected column names that all differ; {source.listed(repeated)} came more than once. Rename them."
         )
     if columns is None:
         chosen = list(range(len(names)))
@@ -287,6 +312,11 @@ def _position(source: _Source, label: Any) -> int:
         for known in (source.labels, source.names):
             if label in known:
                 return known.index(label)
+    if not source.shown:
+        raise ValueError(
+            f"Expected one of the {len(source.names)} names in the first line of the file; got {label!r}. They are not "
+            "shown, since none of them was asked for, so the first line may be a row: look into the file."
+        )
     close = difflib.get_close_matches(str(label), source.names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(f"Expected one of the columns {_listed(source.names)}; got {label!r}.{hint}")

@@ -283,8 +283,8 @@ def test_csv(tmp_path):
     check(read_table(path, ["income", "age", "vip"]), [[1e3, 40, 1], [-np.inf, nan, 0], [nan, 41, 1]],
           ["income", "age", "vip"])  # fmt: skip
     check(read_table(str(path), "age"), [[40], [nan], [41]], ["age"])
-    assert "secret" not in refuses("column 'note' holds text", path)
-    refuses("Did you mean 'income'", path, ["incom"])
+    assert "secret" not in refuses("column 'note' holds text", path, ["age", "note"])
+    refuses("Did you mean 'income'", path, ["age", "incom"])
 
 
 def test_csv_numbers_are_the_nearest_float64_whatever_the_other_rows_hold(tmp_path):
@@ -306,8 +306,41 @@ def test_csv_blank_lines(tmp_path):
 
 
 def test_csv_with_names_alone_has_zero_rows(tmp_path):
-    check(read_table(write(tmp_path, "a,b\n")), np.empty((0, 2)), "ab")
-    check(read_table(write(tmp_path, "a,b")), np.empty((0, 2)), "ab")
+    check(read_table(write(tmp_path, "a,b\n"), ["a", "b"]), np.empty((0, 2)), "ab")
+    check(read_table(write(tmp_path, "a,b"), ["a", "b"]), np.empty((0, 2)), "ab")
+    refuses("may be a row", write(tmp_path, "a,b\n"))
+
+
+SECRET_ROWS = {
+    "words": "Smith,Bonn,deaf\nJones,Ulm,blind\n",
+    "one column": "Smith\nJones\n",
+    "one row": "Smith,deaf\n",
+    "one row, no line end": "Smith,deaf",
+    "twice the same": "deaf,deaf\nblind,deaf\n",
+    "missing": "Smith,NA\nJones,43\n",
+    "other mark of missing": "Smith,n/a\nJones,43\n",
+    "truth": "Smith,TRUE\nJones,FALSE\n",
+    "without a number": "Smith,\nJones,43\n",
+    "number in one row alone": "Smith,deaf\nJones,43\n",
+}
+
+
+@pytest.mark.parametrize("columns", [None, "age", ["age", "Jon"], [0], "Smit"], ids=str)
+@pytest.mark.parametrize("rows", SECRET_ROWS)
+def test_a_first_line_that_may_be_a_row_is_not_shown(tmp_path, rows, columns):
+    with pytest.raises(ValueError) as caught:
+        read_table(write(tmp_path, SECRET_ROWS[rows]), columns)
+    shown = str(caught.value).replace(str(tmp_path), "").replace("'Smit'", "").replace("'Jon'", "")
+    assert not any(word in shown for word in ("Smith", "Bonn", "deaf", "Jones", "Ulm", "blind", "43"))
+    assert "first line" in shown or "column" in shown
+
+
+def test_columns_of_a_csv_are_counted_until_a_name_is_known(tmp_path):
+    path = write(tmp_path, "age,note,city\n40,x,y\n")
+    refuses("column number 2 .names not shown. holds text; number 3", path)
+    refuses("Expected one of the 3 names", path, "agee")
+    refuses("column 'note' holds text", path, ["age", "note"])
+    refuses("one of the columns 'age', 'note', 'city'; got 'town'", path, ["age", "town"])
 
 
 @pytest.mark.parametrize(
@@ -315,8 +348,8 @@ def test_csv_with_names_alone_has_zero_rows(tmp_path):
     [
         ("", "the file is empty"),
         ("\n \n", "the file is empty"),
-        ("a,b,a\n1,2,3\n", "'a' came more than once"),
-        ("a,b, a\n1,2,3\n", "'a' came more than once"),
+        ("a,b,a\n1,2,3\n", "number 1, 3 .names not shown. came more than once"),
+        ("a,b, a\n1,2,3\n", "number 1, 3 .names not shown. came more than once"),
         (",a\n0,1\n", "column 1 has none, as an index"),
         ("a;b\n1;2\n", "another separator"),
         ("a\tb\n1\t2\n", "another separator"),
@@ -325,9 +358,9 @@ def test_csv_with_names_alone_has_zero_rows(tmp_path):
         ('a,b\n1,"777\n', "Expected 2 fields"),
         ("777,8\n1,2\n", "it may be a row"),
         ("777,abc\n1,x\n", "it may be a row"),
-        ("a,b\n1,777x\n", "column 'b' holds text"),
-        ("a,b\n1,777\n2,x\n", "column 'b' holds text"),
-        ("a,b\nTrue,1\n0.777,2\n", "column 'a' holds text"),
+        ("a,b\n1,777x\n", "column number 2 .names not shown. holds text"),
+        ("a,b\n1,777\n2,x\n", "column number 2 .names not shown. holds text"),
+        ("a,b\nTrue,1\n0.777,2\n", "column number 1 .names not shown. holds text"),
         (b"a,b\n1,\xff\n", "UTF-8"),
         (b"\xff\xfea,b\n1,2\n", "UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "UTF-8"),
