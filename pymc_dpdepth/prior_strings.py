@@ -303,6 +303,8 @@ def _number(node: ast.expr, name: str) -> float:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         sign = -1.0 if isinstance(node.op, ast.USub) else 1.0
         node = node.operand
+    if isinstance(node, ast.Name) and node.id.lower() in ("nan", "inf", "infinity"):
+        raise ValueError(f"Expected a finite number for {name}; got {node.id.lower()}.")
     if not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):  # not bool, which is an int too
         raise ValueError(f"Expected {name} as a number, or as a list of numbers; got something else.")
     try:

@@ -110,9 +110,11 @@ def random_bits(random_seed: int | None) -> RandomBits:
     """
     if random_seed is None:
         return SystemBits()
-    if isinstance(random_seed, bool) or not isinstance(random_seed, int | np.integer) or random_seed < 0:
+    integer = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
+    if not integer or random_seed < 0:
+        got = "a negative one" if integer else type(random_seed).__name__
         raise ValueError(
-            f"random_seed: expected None or a non-negative int, got {type(random_seed).__name__}; "
+            f"random_seed: expected None or a non-negative int, got {got}; "
             "leave it out for a release, pass an int for a simulation."
         )
     warn_user(

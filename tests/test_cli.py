@@ -203,6 +203,8 @@ BAD = {
     "box upside down in one column": ["--columns", "a,b", "--epsilon", "1", "--lower", "0,5", "--upper", "9,1"],
     "box of the wrong length": ["--columns", "a,b", "--epsilon", "1", "--lower", "0,0,0", "--upper", "9"],
     "box of words": ["--columns", "a", "--epsilon", "1", "--lower", "low", "--upper", "1"],
+    "box of nan": ["--columns", "a", "--epsilon", "1", "--lower", "nan", "--upper", "1"],
+    "huge rows per unit": ["--columns", "a", "--epsilon", "1", *PRIOR, "--max-rows-per-unit", "1" + "0" * 400],
     "box without end": ["--columns", "a", "--epsilon", "1", "--lower", "0", "--upper", "inf"],
     "prior of the wrong length": ["--columns", "a,b", "--epsilon", "1", "--prior", "normal([0, 1, 2], 5)"],
     "prior for another column": ["--columns", "a", "--epsilon", "1", "--prior", "b=normal(0, 5)"],
@@ -413,3 +415,12 @@ def test_a_first_line_with_a_date_may_be_a_row_and_is_not_shown(tmp_path):
     result = run("median", path, "--epsilon", 1, *PRIOR)
     assert_refused(result)
     assert "Smith" not in result.stderr and "1980" not in result.stderr
+
+
+def test_a_first_line_of_words_may_be_a_row_and_is_not_shown(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text("Smith,Bonn,deaf\nJones,Ulm,blind\n")
+    for columns in ([], ["--columns", "age"], ["--columns", "Smit,Bon"]):
+        result = run("median", path, "--epsilon", 1, *PRIOR, *columns)
+        assert_refused(result)
+        assert not any(word in result.stderr.replace("'Smit'", "") for word in ("Smith", "Bonn", "deaf"))

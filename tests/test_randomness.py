@@ -126,6 +126,13 @@ def test_other_seeds_are_refused(seed):
         random_bits(seed)
 
 
+def test_a_negative_seed_is_called_negative():
+    with pytest.raises(ValueError, match="got a negative one"):
+        random_bits(np.int64(-1))
+    with pytest.raises(ValueError, match="got str"):
+        random_bits("-1")
+
+
 # Releases
 
 
