@@ -96,12 +96,15 @@ def show(
 # Columns of the table of entries: a field of an entry, and how rich shows it.
 COLUMNS = {
     "number": {"justify": "right", "no_wrap": True},
-    "time": {"overflow": "fold"},
+    "time": {"header": "time (UTC)", "no_wrap": True},
     "label": {"overflow": "fold"},
     "group": {"overflow": "fold"},
     "epsilon": {"justify": "right", "no_wrap": True},
     "delta": {"justify": "right", "no_wrap": True},
 }
+
+
+SECONDS = len("2026-01-31T12:00:00")
 
 
 def _facts(ledger: Ledger) -> dict[str, Any]:
@@ -151,8 +154,9 @@ def _show(ledger: Ledger) -> None:
     if entries:
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for name, options in COLUMNS.items():
-            table.add_column(name, **options)
+            table.add_column(**({"header": name} | options))
         for entry in entries:
+            entry["time"] = (entry["time"] or "")[:SECONDS].replace("T", " ")
             table.add_row(*(cell(entry[name]) for name in COLUMNS))
         console.print(table)
     console.print(cell(f"ledger: {ledger.path}"), soft_wrap=True)
