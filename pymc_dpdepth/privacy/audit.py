@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import math
 from collections import Counter
@@ -246,10 +247,9 @@ def _outputs(mechanism, tables, trials: int, progressbar: bool) -> list[np.ndarr
             "mechanism: expected outputs of one shape with at least one number for both tables. Pad them, or return "
             "the numbers of interest."
         )
-    pooled = np.concatenate(outputs)
-    # A Release holds its location twice, and settings that never change; one copy of each column is enough.
-    kept = sorted(np.unique(pooled, axis=1, return_index=True)[1]) if pooled.shape[1] > 1 else [0]
-    return [output[:, kept] for output in outputs]
+    # A Release holds its location twice, once as a parameter; one copy of each column is enough.
+    first = {column.tobytes(): j for j, column in reversed(list(enumerate(np.concatenate(outputs).T)))}
+    return [output[:, sorted(first.values())] for output in outputs]
 
 
 def _takes_draws(mechanism) -> bool:
@@ -283,7 +283,10 @@ def _split_bits(random_seed: int | None) -> SystemBits | SeededBits:
         return SystemBits()
     if isinstance(random_seed, bool) or not isinstance(random_seed, int | np.integer) or random_seed < 0:
         raise ValueError(f"random_seed: expected None or a non-negative int, got {type(random_seed).__name__}.")
-    return SeededBits(int(random_seed))
+    # The mechanism under attack may have been seeded with the same number. Were the split made from the same stream, it
+    # would sort the draws by their own randomness; so the stream is another one.
+    digest = hashlib.sha256(f"split of an audit: {int(random_seed)}".encode()).digest()
+    return SeededBits(int.from_bytes(digest))
 
 
 def _share(value: Any, name: str, *, above_zero: bool = False) -> float:
