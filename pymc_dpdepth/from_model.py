@@ -11,7 +11,7 @@ import numpy as np
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
 from pymc_dpdepth.densities import check_sampleable
 from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError, warn_user
-from pymc_dpdepth.labelled import DELTA, build_release, to_datatree
+from pymc_dpdepth.labelled import DELTA, build_release, to_datatree, total_epsilon
 from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
@@ -94,8 +94,8 @@ def sample_exact(
 
     Notes
     -----
-    Exact in real arithmetic, on the grid of u-space, and run in doubles (guarantee "float64"). Each draw is epsilon-DP
-    for neighbours that differ in one replaced row.
+    Each draw is exact to the bit, on the grid of u-space, and epsilon-DP for neighbours that differ in one replaced
+    row.
 
     Examples
     --------
@@ -204,12 +204,15 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
     """Charge, draw and record."""
     bits = random_bits(random_seed)
     if exact is not None:
-        _charge(ledger, mechanisms)
+        _charge(ledger, mechanisms, bounded_range=tuple(m.settings.unit_epsilon for m in mechanisms))
         locations, values = exact.draw(bits, 1)
         samplers = sorted({plan.sampler for _, _, plan in exact.plans})
         first = {name: value[0] for name, value in locations.items()}
         parameters = {name: value[0] for name, value in values.items()}
-        return build_release(model, mechanisms, first, parameters, "+".join(samplers), "float64", bits.simulation)
+        records = [plan.describe() for _, _, plan in exact.plans]
+        return build_release(
+            model, mechanisms, first, parameters, "+".join(samplers), "exact", bits.simulation, records
+        )
     chosen = choose_markov(mechanisms, sampler)
     check_sampleable(model, chosen)
     _charge(ledger, mechanisms)
@@ -339,9 +342,10 @@ def _warn_asymptotic() -> None:
     )
 
 
-def _charge(ledger, mechanisms: list[ModelMechanism]) -> None:
-    epsilon = sum(mechanism.settings.unit_epsilon for mechanism in mechanisms)
-    charge(ledger, epsilon=epsilon, delta=DELTA, label=", ".join(m.settings.name for m in mechanisms))
+def _charge(ledger, mechanisms: list[ModelMechanism], bounded_range: tuple[float, ...] = ()) -> None:
+    """Charge before the draw. Only exact draws are bounded-range: what a chain has approached is not."""
+    label = ", ".join(m.settings.name for m in mechanisms)
+    charge(ledger, epsilon=total_epsilon(mechanisms), delta=DELTA, label=label, bounded_range=bounded_range)
 
 
 def _check_is_trace(idata) -> None:

@@ -6,15 +6,16 @@ import numpy as np
 
 from pymc_dpdepth.mechanism import ModelMechanism
 from pymc_dpdepth.priors import NotAProductPriorError, read_prior
+from pymc_dpdepth.privacy.composition import basic_composition
 from pymc_dpdepth.record import Release
 
-__all__ = ["DELTA", "build_release", "to_datatree"]
+__all__ = ["DELTA", "build_release", "to_datatree", "total_epsilon"]
 
 DELTA = 0.0  # the exponential mechanism is pure
 
 
-def build_release(model, mechanisms, locations, parameters, sampler, guarantee, simulation) -> Release:
-    """Put a draw and the public settings into a Release."""
+def build_release(model, mechanisms, locations, parameters, sampler, guarantee, simulation, records=None) -> Release:
+    """Put a draw and the public settings into a Release; `records` replaces the mechanisms' own."""
     import xarray as xr
 
     arrays, priors = {}, {}
@@ -31,15 +32,20 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
     return Release(
         locations=arrays,
         parameters=dataset,
-        epsilon=float(sum(m.settings.unit_epsilon for m in mechanisms)),
+        epsilon=total_epsilon(mechanisms),
         delta=DELTA,
         guarantee=guarantee,
         max_rows_per_unit=max(m.settings.max_rows_per_unit for m in mechanisms),
         sampler=sampler,
         simulation=simulation,
-        mechanisms=tuple(m.settings.describe() for m in mechanisms),
+        mechanisms=tuple(records or (m.settings.describe() for m in mechanisms)),
         priors=priors,
     )
+
+
+def total_epsilon(mechanisms: list[ModelMechanism]) -> float:
+    """Return the sum of the mechanisms' epsilons for a person, rounded upwards."""
+    return basic_composition([mechanism.settings.unit_epsilon for mechanism in mechanisms])
 
 
 def _coordinate_names(model, mechanism: ModelMechanism) -> list[str]:

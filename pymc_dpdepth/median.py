@@ -10,14 +10,22 @@ import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
 from pymc_dpdepth.densities import check_prior_parts
+from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
-from pymc_dpdepth.labelled import DELTA
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
 from pymc_dpdepth.priors import ProductPrior, components, is_random
 from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record import Release
-from pymc_dpdepth.samplers.exact import ExactPlan, plan_exact
+from pymc_dpdepth.samplers.concentrated import (
+    AskedBudget,
+    Cost,
+    cost_of,
+    plan_concentrated,
+    prefers_concentrated,
+    read_budget,
+)
+from pymc_dpdepth.samplers.exact import CONCENTRATED, ExactPlan, plan_exact
 from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
@@ -28,7 +36,9 @@ LOCATION, MECHANISM = "location", "median"
 def private_median(
     data: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
     prior: Any,
     depth: Any = "halfspace",
     directions: Any = None,
@@ -54,6 +64,11 @@ def private_median(
         CSV or Parquet file. n is public.
     epsilon : float
         Privacy loss, > 0.
+    delta : float
+        0 is pure epsilon-DP. With delta > 0, far below 1/n, the release may be a concentrated one: an exact draw for
+        each direction, composed in zero-concentrated DP, which costs (epsilon, delta) together.
+    rho : float, optional
+        In place of epsilon: the cost in zero-concentrated DP.
     prior : PyMC distribution, str, sequence or mapping
         Where the median may lie, chosen without looking at the data, in the units of the columns: a distribution of
         shape d such as ``pm.Normal.dist(0, 10, shape=d)``; text such as "normal(0, 100)" or "uniform(0, [80, 1e5])"; or
@@ -64,8 +79,9 @@ def private_median(
         Replaces the directions of the depth.
     columns : sequence of str or int, optional
         Columns to use; all by default.
-    sampler : {"auto", "segments", "boxes", "products", "nuts", "slice", "smc"}
-        "auto" takes the exact sampler where there is one. The Release says what was chosen.
+    sampler : {"auto", "segments", "boxes", "products", "concentrated", "nuts", "slice", "smc"}
+        "auto" takes the exact sampler where there is one; with delta or rho it chooses between the joint draw and the
+        concentrated release, by the number of directions and the budget alone. The Release says what was chosen.
     nonfinite : {"raise", "prior"}
         Refuse non-finite entries before anything is charged, or set them to the prior's median.
     max_rows_per_unit : int
@@ -104,9 +120,13 @@ def private_median(
 
     Notes
     -----
-    Pure epsilon-DP (delta = 0) for neighbours that differ in one replaced row; with exact samplers the guarantee is
-    "float64": exact in real arithmetic, run in doubles, on a grid chosen without the data. Rows that you filter out
-    before make n private; it is then part of what must be protected.
+    Pure epsilon-DP where delta = 0, for neighbours that differ in one replaced row; otherwise (epsilon, delta)-DP, or
+    rho-zCDP. With exact samplers the guarantee is "exact": it holds to the bit, on a grid chosen without the data.
+    Rows that you filter out before make n private; it is then part of what must be protected.
+
+    The concentrated release gives each of M directions an exponential mechanism of its own at epsilon_1, where M (k - 1
+    - ln k) = rho, k = epsilon_1 / (exp(epsilon_1) - 1): each draw is bounded-range. Its error grows with sqrt(M), that
+    of the joint draw with M.
 
     References
     ----------
@@ -126,7 +146,8 @@ def private_median(
     import xarray as xr
 
     check_ledger(ledger)
-    check_sampler(sampler, SAMPLERS)
+    check_sampler(sampler, (*SAMPLERS, CONCENTRATED))
+    budget = read_budget(epsilon, delta, rho)
     table = data if isinstance(data, Table) else read_table(data, columns)
     location = prior_distribution(prior, table.columns)
     settings, product, rows = set_up(
@@ -134,14 +155,15 @@ def private_median(
         location,
         table,
         depth=depth,
-        epsilon=epsilon,
+        epsilon=budget.joint_epsilon,
         directions=directions,
         nonfinite=nonfinite,
         max_rows_per_unit=max_rows_per_unit,
     )
-    plan = exact_or_consent(lambda: plan_exact(settings, product, sampler), sampler, accept_asymptotic)
+    _warn_if_delta_is_large(budget.delta, settings.n)
+    plan = exact_or_consent(lambda: _plan(settings, product, budget, sampler), sampler, accept_asymptotic)
     if plan is not None:
-        return _exact_release(plan, product, rows, ledger, random_seed)
+        return _exact_release(plan, product, rows, cost_of(plan, budget), ledger, random_seed)
     model = _model(settings, location, rows)
     made = release(
         model,
@@ -202,25 +224,58 @@ def _scalar(entry: Any, column: str):
     return entry[None] if entry.ndim == 0 else entry
 
 
-def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, ledger, random_seed) -> Release:
+def _plan(settings: Mechanism, prior, budget: AskedBudget, sampler: str) -> ExactPlan:
+    """Return the joint plan or the concentrated one, by public quantities alone."""
+    if budget.rho is None:
+        if sampler == CONCENTRATED:
+            raise ValueError(
+                'sampler="concentrated" composes its draws in zero-concentrated DP; pass delta=1e-6 (below 1/n) beside '
+                "epsilon, or rho= in its place."
+            )
+        return plan_exact(settings, prior, sampler)
+    if sampler not in ("auto", CONCENTRATED):
+        return plan_exact(settings, prior, sampler)
+    concentrated = plan_concentrated(settings, prior, budget.rho)
+    joint = plan_exact(settings, prior)
+    return concentrated if sampler == CONCENTRATED or prefers_concentrated(joint, concentrated) else joint
+
+
+def _warn_if_delta_is_large(delta: float, n: int) -> None:
+    if delta and delta * n >= 1:
+        warn_user(
+            f"delta = {delta:g} is not below 1/n = 1/{n}: publishing one row in full, picked at random, would satisfy "
+            "it. Take delta far below 1/n.",
+            PrivacyLeakWarning,
+        )
+
+
+def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, cost: Cost, ledger, random_seed) -> Release:
     """Charge, draw once and record; no PyMC model is built."""
     import xarray as xr
 
     settings = plan.settings
     bits = random_bits(random_seed)
-    charge(ledger, epsilon=settings.unit_epsilon, delta=DELTA, label=settings.name)
+    record = plan.describe()
+    charge(
+        ledger,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        label=settings.name,
+        bounded_range=cost.bounded_range,
+    )
     (theta,) = plan.draw(rows, bits, 1)
     value = xr.DataArray(theta, dims=["coordinate"], coords={"coordinate": list(settings.columns)})
     return Release(
         locations={settings.name: value},
         parameters=xr.Dataset({LOCATION: value}),
-        epsilon=settings.unit_epsilon,
-        delta=DELTA,
-        guarantee="float64",
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        rho=cost.rho,
+        guarantee="exact",
         max_rows_per_unit=settings.max_rows_per_unit,
         sampler=plan.sampler,
         simulation=bits.simulation,
-        mechanisms=(settings.describe(),),
+        mechanisms=(record,),
         priors={settings.name: prior.describe()},
     )
 

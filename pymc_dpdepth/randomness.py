@@ -30,25 +30,6 @@ class RandomBits:
         """Return `count` independent uniform 64-bit words."""
         raise NotImplementedError
 
-    def uniforms(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return uniforms strictly below 1, with 106 bits, so that values far below 2**-53 occur as they should.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape of the array.
-
-        Returns
-        -------
-        ndarray of float64
-            Values in [0, 1).
-        """
-        count = int(np.prod(shape, dtype=np.int64))
-        high, low = (self.words(2 * count) >> np.uint64(DISCARDED_BITS)).astype(np.float64).reshape(2, count)
-        values = high * 2.0**-DOUBLE_BITS + low * 2.0 ** (-2 * DOUBLE_BITS)
-        # 1 - 2**-106 rounds to 1.0; the largest double below 1 takes its place.
-        return np.minimum(values, 1.0 - 2.0**-DOUBLE_BITS).reshape(shape)
-
     def index(self, count: int) -> int:
         """Return a uniform integer in 0, ..., count - 1, without modulo bias."""
         raise NotImplementedError

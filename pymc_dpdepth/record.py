@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dpdepth.mechanism import NEIGHBORING
+from pymc_dpdepth.record_fields import check_record
 
 if TYPE_CHECKING:
     import xarray
@@ -29,6 +30,10 @@ SCHEMA = "pymc_dpdepth.release"
 SCHEMA_VERSION = 1
 
 GUARANTEES = {
+    "exact": (
+        "integers and outward-rounded bounds decide every draw, with the operating system's bits, and the output lies "
+        "on a grid chosen without the data: epsilon holds to the bit"
+    ),
     "float64": (
         "exact in real arithmetic and run in doubles, the output on a grid chosen without the data: epsilon is "
         "claimed for real arithmetic"
@@ -49,7 +54,9 @@ class Release:
         All free variables of the model in that draw.
     epsilon, delta : float
         Privacy loss, added up over the model's mechanisms and multiplied by `max_rows_per_unit`.
-    guarantee : {"float64", "asymptotic"}
+    rho : float or None
+        Cost in zero-concentrated DP, where it was asked for or composed in it; a second statement of the same cost.
+    guarantee : {"exact", "float64", "asymptotic"}
         What stands behind epsilon; `GUARANTEES` has the sentence.
     neighboring : str
         "replace_one": tables of the same number of rows that differ in one.
@@ -72,7 +79,7 @@ class Release:
     >>> rows = np.arange(20.0).reshape(10, 2)
     >>> release = dpd.private_median(rows, epsilon=1.0, prior=pm.Normal.dist(0, 10, shape=2))
     >>> release.value.dims, release.epsilon, release.guarantee
-    (('coordinate',), 1.0, 'float64')
+    (('coordinate',), 1.0, 'exact')
     >>> dpd.Release.from_dict(release.to_dict()) == release
     True
     """
@@ -88,6 +95,7 @@ class Release:
     mechanisms: tuple[dict[str, Any], ...]
     priors: dict[str, list[dict[str, Any]]]
     neighboring: str = NEIGHBORING
+    rho: float | None = None
     package_version: str = ""
 
     def __post_init__(self):
@@ -100,6 +108,8 @@ class Release:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ValueError(f"{name}: expected a finite number >= 0, got {value!r}.")
+        if self.rho is not None and not (isinstance(self.rho, int | float) and 0 <= self.rho < math.inf):
+            raise ValueError(f"rho: expected None or a finite number >= 0, got {self.rho!r}.")
         if not self.package_version:
             object.__setattr__(self, "package_version", version("pymc_dpdepth"))
 
@@ -121,6 +131,7 @@ class Release:
             "package_version": self.package_version,
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "rho": self.rho,
             "guarantee": self.guarantee,
             "guarantee_meaning": GUARANTEES[self.guarantee],
             "neighboring": self.neighboring,
@@ -174,11 +185,13 @@ class Release:
             record = json.loads(text, parse_constant=_refuse_constant)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: expected the JSON of a Release; line {error.lineno} is not JSON.") from None
+        except RecursionError:
+            raise ValueError(f"{path}: expected the JSON of a Release, got lists nested too deeply.") from None
         return cls.from_dict(record)
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Release:
-        """Return the Release of a record made by `to_dict`; fields outside the allow-list are refused."""
+        """Return the Release of a record made by `to_dict`; other fields, nested ones too, are a ValueError."""
         import xarray as xr
 
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
@@ -197,6 +210,7 @@ class Release:
                 f"The record's fields are not those of a Release: missing {sorted(expected - set(fields))}, unknown "
                 f"{sorted(set(fields) - expected)}."
             )
+        check_record(fields)
         fields["locations"] = {name: _array_of(name, entry) for name, entry in fields["locations"].items()}
         fields["parameters"] = xr.Dataset(
             {name: _array_of(name, entry) for name, entry in fields["parameters"].items()}
@@ -216,7 +230,7 @@ class Release:
         columns = ", ".join(
             str(name) for array in self.locations.values() for name in array.coords["coordinate"].values[:6]
         )
-        cost = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
+        cost = f"epsilon={self.epsilon:g}, delta={self.delta:g}" + (f", rho={self.rho:g}" if self.rho else "")
         return f"<Release of [{columns}]: {cost}, {self.guarantee} ({self.sampler}{marks})>"
 
 
@@ -240,6 +254,12 @@ def _array_of(name: str, entry: dict[str, Any]) -> xarray.DataArray:
         values = np.asarray(None)
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         raise ValueError(f"{name}: expected finite numbers of one shape.")
+    lengths = dict(zip(entry["dims"], values.shape, strict=False))
+    labels = {dim: len(coord) for dim, coord in entry["coords"].items()}
+    if len(lengths) != values.ndim or len(entry["dims"]) != values.ndim or labels.items() - lengths.items():
+        raise ValueError(
+            f"{name}: expected {values.ndim} dimensions of different names, and labels of the lengths {values.shape}."
+        )
     return xr.DataArray(values, dims=entry["dims"], coords=entry["coords"], name=name)
 
 

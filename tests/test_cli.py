@@ -53,7 +53,7 @@ def test_median_prints_and_writes(table, tmp_path):
         assert any(line.split() == [name, repr(float(value))] for line in result.stdout.splitlines())
     for words in (
         "epsilon spent  1.5, once for all columns; delta 0",
-        "float64: exact in real",
+        "exact: integers and outward",
         "boxes: an exact draw",
     ):
         assert words in result.stdout

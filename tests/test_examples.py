@@ -20,7 +20,7 @@ def test_quickstart_writes_what_it_says(tmp_path):
         [sys.executable, "-W", "error", script, tmp_path], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     release = dpd.Release.from_json(tmp_path / "release.json")
-    assert release.guarantee == "float64" and release.simulation is False
+    assert release.guarantee == "exact" and release.simulation is False
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release.json", "release.png"]
     for name in release.value.coordinate.values:
         assert str(name) in result.stdout
@@ -34,7 +34,7 @@ def test_readme_code_runs(tmp_path, monkeypatch):
     names = {}
     for block in blocks:
         exec(block, names)
-    assert names["release"].guarantee == "float64"
+    assert names["release"].guarantee == "exact"
     assert dpd.Release.from_json(tmp_path / "release.json") == names["release"]
 
 

@@ -201,7 +201,7 @@ def test_an_exact_release(monkeypatch):
     monkeypatch.setattr(randomness.secrets, "token_bytes", lambda count: drawn.append(count) or tokens(count))
     made = dpd.release(model)
     assert sum(drawn) > 0
-    assert (made.guarantee, made.simulation, made.sampler, made.delta) == ("float64", False, "boxes", 0.0)
+    assert (made.guarantee, made.simulation, made.sampler, made.delta) == ("exact", False, "boxes", 0.0)
     assert made.value.coords["coordinate"].values.tolist() == ["age", "income"]
     assert set(made.parameters) == {"location", "other", "effects"}
     assert made.parameters["effects"].coords["city"].values.tolist() == ["x", "y", "z"]
@@ -382,7 +382,7 @@ def test_the_warnings_of_a_chain_point_at_the_caller(short_chains, smooth_model)
 
 def test_consent_does_not_weaken_an_exact_draw():
     made = dpd.release(rich_model(), accept_asymptotic=True)
-    assert made.guarantee == "float64"
+    assert made.guarantee == "exact"
 
 
 def charged_by(ledger, call):

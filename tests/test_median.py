@@ -62,7 +62,7 @@ PRIORS = {
 def test_forms_of_a_prior(prior):
     release = median(prior=prior())
     check(release)
-    assert (release.guarantee, release.sampler, release.simulation) == ("float64", "boxes", False)
+    assert (release.guarantee, release.sampler, release.simulation) == ("exact", "boxes", False)
     assert sum(block["stop"] - block["start"] for block in release.priors["median"]) == 2
 
 
@@ -248,7 +248,7 @@ def test_one_direction_leaves_the_rest_to_the_prior():
 def test_exact_samplers_by_name(sampler, options):
     release = median(sampler=sampler, **options)
     check(release, options.get("columns", ("age", "income")))
-    assert release.guarantee == "float64"
+    assert release.guarantee == "exact"
     assert release.sampler == ("boxes" if sampler == "auto" else sampler)
 
 
@@ -291,7 +291,7 @@ def test_unknown_samplers(sampler):
 def test_the_record():
     release = median(epsilon=0.5, max_rows_per_unit=4)
     assert (release.epsilon, release.delta, release.max_rows_per_unit) == (2.0, 0.0, 4)
-    assert (release.neighboring, release.guarantee) == ("replace_one", "float64")
+    assert (release.neighboring, release.guarantee) == ("replace_one", "exact")
     assert list(release.locations) == ["median"] and release.value is release.locations["median"]
     np.testing.assert_array_equal(release.parameters["location"], release.value)
     (mechanism,) = release.mechanisms

@@ -40,7 +40,7 @@ def test_each_panel_shows_its_prior_and_value():
         assert low < value < high and low < mean < high
     assert figure.axes[1].get_xlabel() == "prior Normal(mu=500, sigma=400)"
     title = figure.get_suptitle()
-    assert "epsilon 1" in title and "float64 (boxes)" in title and "imulat" not in title
+    assert "epsilon 1" in title and "exact (boxes)" in title and "imulat" not in title
 
 
 def test_simulations_are_marked():

@@ -29,47 +29,12 @@ class Words(RandomBits):
         return self.given
 
 
-ALL_ONES = 2**64 - 1
-
-
-def test_uniforms_are_below_one_even_for_words_of_ones():
-    (value,) = Words(ALL_ONES, ALL_ONES).uniforms((1,))
-    assert value == 1.0 - 2.0**-53
-    (value,) = Words(ALL_ONES, 0).uniforms((1,))
-    assert value == 1.0 - 2.0**-53
-
-
-@pytest.mark.parametrize(
-    ("high", "low", "expected"),
-    [
-        (0, 0, 0.0),
-        (0, 1 << 11, 2.0**-106),
-        (0, 2047, 0.0),  # the eleven lowest bits are not used
-        (2047, 0, 0.0),
-        (1 << 11, 0, 2.0**-53),
-        (1 << 63, 0, 0.5),
-        (0, 1 << 63, 2.0**-54),
-        (1 << 11, 1 << 63, 2.0**-53 + 2.0**-54),
-        (0, ALL_ONES, 2.0**-53 - 2.0**-106),
-    ],
-)
-def test_uniforms_put_two_words_of_53_bits_together(high, low, expected):
-    assert Words(high, low).uniforms((1,)).tolist() == [expected]
-
-
-def test_uniforms_have_the_shape_that_was_asked_for():
-    assert SeededBits(0).uniforms((2, 3, 4)).shape == (2, 3, 4)
-    assert SeededBits(0).uniforms(()).shape == ()
-    assert SeededBits(0).uniforms((0, 5)).shape == (0, 5)
-
-
 @pytest.mark.parametrize("bits", [SystemBits(), SeededBits(1)], ids=["system", "seeded"])
-def test_uniforms_are_uniform(bits):
+def test_words_are_uniform(bits):
     # The system's bits cannot be seeded: this fails once in 4 million runs by LEVEL.
-    values = bits.uniforms((20_000,))
-    assert stats.kstest(values, "uniform").pvalue > LEVEL
-    # The 64 bits of the words, each 0 or 1 with probability 1/2: a binomial test each, Bonferroni.
     words = bits.words(20_000)
+    assert stats.kstest(words / 2.0**64, "uniform").pvalue > LEVEL
+    # The 64 bits of the words, each 0 or 1 with probability 1/2: a binomial test each, Bonferroni.
     for bit in range(64):
         ones = int(((words >> np.uint64(bit)) & np.uint64(1)).sum())
         assert stats.binomtest(ones, 20_000).pvalue > LEVEL / 64

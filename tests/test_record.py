@@ -15,6 +15,18 @@ from pymc_dpdepth.mechanism import exponential_mechanism
 ROWS = np.array([[0.31, -1.2], [0.31, 0.4], [-2.07, 0.9], [1.44, 2.3], [0.05, -0.6]])
 EXTREME = [5e-324, -0.0, 1.7976931348623157e308, 0.1, 1 / 3, -2.2250738585072014e-308, 123456.789012345]
 
+SETTINGS = {
+    "name": "median",
+    "depth": {"name": "halfspace", "smoothing": None, "directions": None},
+    "epsilon": 1.0,
+    "max_rows_per_unit": 1,
+    "sensitivity": 0.2,
+    "n": 5,
+    "center": [0.0, 0.0],
+    "scale": [1.0, 1.0],
+    "nonfinite": "raise",
+}
+
 
 def made(values=(1.5, -2.0), **changes):
     columns = [f"c{j}" for j in range(len(values))]
@@ -24,11 +36,11 @@ def made(values=(1.5, -2.0), **changes):
         "parameters": xr.Dataset({"location": value}),
         "epsilon": 1.0,
         "delta": 0.0,
-        "guarantee": "float64",
+        "guarantee": "exact",
         "max_rows_per_unit": 1,
         "sampler": "boxes",
         "simulation": False,
-        "mechanisms": ({"name": "median", "epsilon": 1.0},),
+        "mechanisms": (SETTINGS,),
         "priors": {"median": []},
     }
     return dpd.Release(**(fields | changes))
@@ -96,12 +108,13 @@ def test_json_is_json(real):
 
 FIELDS = {
     "schema", "schema_version", "package_version",  # constants of the package
-    "epsilon", "delta", "neighboring", "max_rows_per_unit",  # public inputs
+    "epsilon", "delta", "rho", "neighboring", "max_rows_per_unit",  # public inputs
     "guarantee", "guarantee_meaning", "sampler", "simulation",  # chosen from public settings alone
     "mechanisms", "priors",  # public inputs
     "locations", "parameters",  # outputs of the mechanism
 }  # fmt: skip
 MECHANISM = {"name", "depth", "epsilon", "max_rows_per_unit", "sensitivity", "n", "center", "scale", "nonfinite"}
+MECHANISM |= {"realised_epsilon"}  # of epsilon, n, depth and directions alone
 ARRAY = {"dims", "coords", "values"}
 
 
@@ -166,7 +179,7 @@ def test_unknown_fields_are_refused(field):
 @pytest.mark.parametrize(
     "change",
     [
-        {"guarantee": "exact"},
+        {"guarantee": "certain"},
         {"guarantee": "perfect"},
         {"simulation": "maybe"},
         {"simulation": 1},
@@ -279,7 +292,7 @@ def test_a_second_release_replaces_the_first_and_can_be_read_by_others(tmp_path)
 
 
 def test_repr(real):
-    assert repr(made()) == "<Release of [c0, c1]: epsilon=1, delta=0, float64 (boxes)>"
+    assert repr(made()) == "<Release of [c0, c1]: epsilon=1, delta=0, exact (boxes)>"
     assert repr(made(simulation=True)).endswith("(boxes, simulation)>")
     assert repr(made(simulation="unknown")).endswith("(boxes, simulation unknown)>")
     assert "age, income" in repr(real) and "0.3" in repr(real)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from pymc_dpdepth.depths.directional import DirectionalDepth
 from pymc_dpdepth.mechanism import Mechanism
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior
+from pymc_dpdepth.privacy.composition import basic_composition
+from pymc_dpdepth.privacy.rounding import written
 from pymc_dpdepth.randomness import RandomBits
 from pymc_dpdepth.samplers.boxes import BoxLaw
 from pymc_dpdepth.samplers.cells import draw_prior_cells
@@ -18,9 +21,10 @@ from pymc_dpdepth.samplers.frames import AxisFrame, NoFrameError, RotatedFrame, 
 from pymc_dpdepth.samplers.segments import SegmentLaw
 from pymc_dpdepth.samplers.weights import WeightBase
 
-__all__ = ["EXACT_SAMPLERS", "ExactPlan", "NoExactSamplerError", "draw_prior", "plan_exact"]
+__all__ = ["CONCENTRATED", "EXACT_SAMPLERS", "ExactPlan", "NoExactSamplerError", "draw_prior", "plan_exact"]
 
 EXACT_SAMPLERS = ("segments", "boxes", "products")
+CONCENTRATED = "concentrated"
 
 
 class NoExactSamplerError(ValueError):
@@ -33,14 +37,24 @@ class ExactPlan:
 
     Attributes
     ----------
-    sampler : {"segments", "boxes", "products"}
+    sampler : {"segments", "boxes", "products", "concentrated"}
     settings : Mechanism
     frame : AxisFrame or RotatedFrame
+    direction_epsilon : float or None
+        Of each direction's own draw, for "concentrated".
     """
 
     sampler: str
     settings: Mechanism
     frame: AxisFrame | RotatedFrame
+    direction_epsilon: float | None = None
+
+    @property
+    def draw_epsilons(self) -> tuple[float, ...]:
+        """Epsilons of the single exponential-mechanism draws that one draw of the plan consists of."""
+        if self.sampler == CONCENTRATED:
+            return (self.direction_epsilon,) * len(self.frame.active)
+        return (self.settings.epsilon,)
 
     def draw(self, rows: np.ndarray, bits: RandomBits, draws: int) -> np.ndarray:
         """Draw locations.
@@ -73,18 +87,25 @@ class ExactPlan:
     def base(self) -> WeightBase:
         """Base of the weights: that of one level for boxes, of one count of one direction otherwise.
 
-        The exponent of the mechanism is beta = epsilon / (2 GS). M directions of a mean share it, and GS is worth
-        `sensitivity_count` counts of each of them; a minimum moves by at most one count altogether.
+        The exponent of the mechanism is beta = epsilon / (2 GS). The directions of a mean share it, and GS is worth
+        `sensitivity_count` counts of each of them; a minimum moves by at most one count altogether. A concentrated
+        release gives each direction an epsilon of its own.
         """
-        univariate = self.settings.depth.univariate
-        directions = 1 if self.sampler == "boxes" else len(self.frame.active)
+        univariate, directions = self.settings.depth.univariate, 1
+        if self.sampler == "products":
+            directions = len(self.frame.active)
         counts = directions * univariate.sensitivity_count(self.settings.n)
-        return WeightBase.of(Fraction(self.settings.epsilon) / (2 * counts))
+        epsilon = self.draw_epsilons[0]
+        # The double and the decimal that it was written as differ by a rounding; the smaller one is spent.
+        return WeightBase.of(min(Fraction(epsilon), written(epsilon)) / (2 * counts))
 
-    @property
-    def realised_epsilon(self) -> float:
-        """The epsilon of a draw: what the base stands for, never above the one asked for."""
-        return self.base.realised_share * self.settings.epsilon if self.settings.n else 0.0
+    def describe(self) -> dict[str, Any]:
+        """Return the public record of the mechanism and of what its draw spends."""
+        record = self.settings.describe()
+        share = self.base.realised_share if self.settings.n else 0.0
+        if self.sampler == CONCENTRATED:
+            record |= {"epsilon": basic_composition(self.draw_epsilons), "direction_epsilon": self.direction_epsilon}
+        return record | {"realised_epsilon": share * record["epsilon"]}
 
     def _law(self, keys: np.ndarray, floors: np.ndarray) -> BoxLaw | SegmentLaw:
         if self.sampler == "boxes":
