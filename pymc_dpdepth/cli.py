@@ -87,7 +87,15 @@ def median(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Private table with one row for each person: .csv or .parquet.")
     ],
-    epsilon: Annotated[float, typer.Option(metavar="NUMBER", help="Privacy loss of the release, above 0.")],
+    epsilon: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Privacy loss of the release, above 0.")
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Beside epsilon, far below 1/n; 0 is pure epsilon-DP.")
+    ] = 0.0,
+    rho: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="In place of epsilon: cost in zero-concentrated DP.")
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="Columns to use, separated by commas; by default all.")
     ] = None,
@@ -112,7 +120,10 @@ def median(
         int, _option(MECHANISM, "Public seed of random directions; it is recorded.", "INTEGER")
     ] = 0,
     sampler: Annotated[
-        str, _option(MECHANISM, "auto (exact where possible), segments, boxes, products, nuts, slice or smc.", "NAME")
+        str,
+        _option(
+            MECHANISM, "auto (exact where possible), segments, boxes, products, concentrated, nuts, slice, smc.", "NAME"
+        ),
     ] = "auto",
     accept_asymptotic: Annotated[
         bool,
@@ -141,7 +152,7 @@ def median(
 ) -> None:
     """Release one private median of the columns of a table.
 
-    One draw of the exponential mechanism costs EPSILON for all columns together. The prior, the columns and every
+    The release costs EPSILON for all columns together, or EPSILON and DELTA, or RHO. The prior, the columns and every
     option must be chosen without looking at the data; the number of rows is public. Bad input gets one line and exit
     code 2, before anything is drawn or written.
 
@@ -156,6 +167,8 @@ def median(
         _check_targets({"the private table": data, "the ledger": ledger}, {"--out": out, "--plot": plot}, overwrite)
         request = {
             "epsilon": epsilon,
+            "delta": delta,
+            "rho": rho,
             "sampler": sampler,
             "nonfinite": nonfinite,
             "max_rows_per_unit": max_rows_per_unit,

@@ -25,12 +25,17 @@ AS_OPTIONS = {
     "columns=[...]": "--columns",
     "random_seed": "--simulate-seed",
     "max_rows_per_unit": "--max-rows-per-unit",
+    "epsilon=1.0 (with delta=1e-6 or not) or rho=0.1": "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1",
+    'sampler="concentrated"': "--sampler concentrated",
+    "pass delta=1e-6 (below 1/n) beside epsilon, or rho= in its place": "pass --delta 1e-6 (below 1/n) beside "
+    "--epsilon, or --rho in its place",
 }
 
 SAMPLERS_IN_WORDS = {
     "segments": "an exact draw",
     "boxes": "an exact draw",
     "products": "an exact draw",
+    "concentrated": "an exact draw for each direction",
     "nuts": "one draw of a Markov chain",
     "slice": "one draw of a Markov chain",
     "smc": "one draw of sequential Monte Carlo",
@@ -75,9 +80,11 @@ def show(release: Release, files: dict[str, Path | None]) -> None:
 def _facts(release: Release, meaning: str) -> dict[str, str]:
     """Return what is said below the values, by label."""
     units = release.max_rows_per_unit
-    share = f", {units} rows per person at {release.epsilon / units:g} each" if units > 1 else ""
+    each = f"at {release.epsilon / units:g} each" if release.rho is None else "counted"
+    share = f", {units} rows per person {each}" if units > 1 else ""
+    rho = "" if release.rho is None else f"; the same cost in zCDP: rho {release.rho:g}"
     facts = {
-        "epsilon spent": f"{release.epsilon:g}, once for all columns{share}; delta {release.delta:g}",
+        "epsilon spent": f"{release.epsilon:g}, once for all columns{share}; delta {release.delta:g}{rho}",
         "guarantee": f"{release.guarantee}: {meaning}",
         "neighbours": "tables of the same number of rows that differ in one replaced row",
         "sampler": f"{release.sampler}: {SAMPLERS_IN_WORDS.get(release.sampler, 'one draw')}",

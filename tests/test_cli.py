@@ -424,3 +424,38 @@ def test_a_first_line_of_words_may_be_a_row_and_is_not_shown(tmp_path):
         result = run("median", path, "--epsilon", 1, *PRIOR, *columns)
         assert_refused(result)
         assert not any(word in result.stderr.replace("'Smit'", "") for word in ("Smith", "Bonn", "deaf"))
+
+
+# Delta and rho
+
+
+def test_rho_and_delta_are_recorded(table, tmp_path):
+    out = tmp_path / "release.json"
+    result = run("median", table, "--columns", "a,b", "--rho", 0.1, *PRIOR, "--sampler", "concentrated", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    release = dpd.Release.from_json(out)
+    assert release.sampler == "concentrated" and release.rho <= 0.1 and release.delta == 0
+    shown = " ".join(result.stdout.split())
+    assert "the same cost in zCDP: rho 0.1" in shown and "an exact draw for each direction" in shown
+    result = run(
+        "median", table, "--columns", "a,b", "--epsilon", 1, "--delta", 1e-6, *PRIOR, "--out", out, "--overwrite"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert dpd.Release.from_json(out).epsilon == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1"),
+        (("--epsilon", 1, "--rho", 1), "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1"),
+        (("--rho", 0.1, "--delta", 1e-6), "delta"),
+        (("--epsilon", 1, "--sampler", "concentrated"), "--rho in its place"),
+        (("--rho", "nan"), "rho"),
+    ],
+)
+def test_budgets_that_make_no_sense_are_one_line(table, options, words):
+    result = run("median", table, "--columns", "a,b", *PRIOR, *options)
+    assert result.exit_code == 2 and result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert words in line
