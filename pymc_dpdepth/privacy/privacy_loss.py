@@ -30,6 +30,7 @@ FEWEST_POINTS = 8
 NODES = 8
 # Panels end at the rows and, where the depth is smoothed, at these multiples of 1/smoothing around them.
 OFFSETS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+CLOSEST = 0.25
 # Binades of the tail probability beyond the farthest row, and the last one of a tail without end (see grid.py).
 SPARE_BINADES, LAST_BINADE = 12, 980
 CELLS_OF_A_BINADE = 4
@@ -294,7 +295,10 @@ def _axis_nodes(settings: Mechanism, prior: ProductPrior, j: int, columns, point
     smoothing = getattr(settings.depth, "smoothing", None)
     if smoothing is not None and settings.d == 1:
         steps = np.array(OFFSETS) * settings.scale[j] / smoothing
-        places = np.unique((rows[:, None] + np.concatenate([-steps, [0.0], steps])).ravel())
+        places = (rows[:, None] + np.concatenate([-steps, [0.0], steps])).ravel()
+        # The logistic has no corners, so of places that are closer than its width one is enough.
+        _, first = np.unique(np.rint(places / (CLOSEST * settings.scale[j] / smoothing)), return_index=True)
+        places = places[first]
     with np.errstate(all="ignore"):
         tails = [tail[:, 0] for tail in block.family.tails(places[:, None], *parameters)]
     sides = []
