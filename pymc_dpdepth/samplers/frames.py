@@ -23,6 +23,7 @@ __all__ = ["AxisFrame", "NoFrameError", "RotatedFrame", "find_frame"]
 
 # Entries of u_j . u_k - [j = k] for directions that were orthonormalised in doubles.
 ORTHONORMAL_TOLERANCE = 1e-12
+LARGEST = np.finfo(np.float64).max
 
 
 class NoFrameError(ValueError):
@@ -88,13 +89,17 @@ class RotatedFrame:
         from pymc_dpdepth.grid import normal_keys
 
         center, scale = self.prior.center_and_scale()
-        projected = project((rows - center) / scale, self.rotation[self.active])
+        with np.errstate(all="ignore"):  # a warning of an overflow would tell of a far row
+            projected = project((rows - center) / scale, self.rotation[self.active])
         keys = np.empty(projected.shape, dtype=np.int64)
         normal_keys(projected.T, np.zeros(len(keys)), np.full(len(keys), self._standard_deviation()), keys)
         return keys
 
     def locations(self, keys: np.ndarray) -> np.ndarray:
-        """Return the locations of cells, shape (k, d): theta = median + IQR * Q^T y at the cells' middles."""
+        """Return the locations of cells, shape (k, d): theta = median + IQR * Q^T y at the cells' middles.
+
+        What overflows, under a prior near the largest double, is that double with its sign: a location is finite.
+        """
         from pymc_dpdepth.families import NormalFamily
         from pymc_dpdepth.grid import tail_edges
 
@@ -107,7 +112,8 @@ class RotatedFrame:
         rotated = np.zeros(keys.shape)
         for y, direction in zip(np.where(upper, z, -z).T, self.rotation, strict=True):
             rotated += y[:, None] * direction
-        return center + scale * rotated
+        with np.errstate(over="ignore"):
+            return np.clip(center + scale * rotated, -LARGEST, LARGEST)
 
     @staticmethod
     def _standard_deviation() -> float:

@@ -70,6 +70,37 @@ def test_rows_come_back_from_their_own_cells():
     np.testing.assert_allclose(frame.locations(frame.keys(rows).T), rows, rtol=1e-10, atol=1e-10)
 
 
+def test_rows_that_overflow_when_standardised_give_no_warning_and_the_outermost_cells():
+    # Warnings are errors here: one that comes with a far row would tell of it, after the charge.
+    frame = plan_for(
+        np.zeros((1, 2)), pm.Normal.dist(0, 1e-300, shape=2), Halfspace(directions=Directions.orthonormal(2, seed=2))
+    ).frame
+    far = np.finfo(float).max
+    rows = np.array([[far, -far], [-far, far], [1e-300, 0.0], [far, far]])
+    keys = frame.keys(rows)
+    assert np.array_equal(frame.keys(rows[2:3]), keys[:, 2:3])
+    assert np.array_equal(keys[:, 0], exact_grid.LAST - keys[:, 1])
+    # The map of normal keys stops 36.5 standard deviations out, and a rotation has a direction that sees the far row.
+    y = frame.rotation @ (frame.locations(keys.T) / 1e-300).T
+    assert (np.abs(y[:, [0, 1, 3]]).max(axis=0) > 36).all() and (np.abs(y[:, 2]) <= 1.001).all()
+
+
+@pytest.mark.parametrize("mu", [0.0, 1e308, -1e308])
+def test_locations_are_finite_under_a_prior_near_the_largest_double(mu):
+    # The prior's quartiles are finite, its outer cells are not: to_json refuses infinities, after the charge.
+    sigma = np.array([1e308, 1e308])
+    frame = plan_for(
+        np.zeros((1, 2)),
+        pm.Normal.dist(np.full(2, mu), sigma, shape=2),
+        Halfspace(directions=Directions.orthonormal(2, seed=2)),
+    ).frame
+    cells = np.array([[0, 0], [0, exact_grid.LAST], [exact_grid.LAST, 0], [exact_grid.LAST, exact_grid.LAST]])
+    theta = frame.locations(cells)
+    assert np.isfinite(theta).all()
+    assert (np.abs(theta) == np.finfo(float).max).any(axis=1).all()
+    assert theta.tolist() == [frame.locations(cell[None])[0].tolist() for cell in cells]
+
+
 def chi_square(observed, log_probabilities):
     """Return the p-value of counts; pieces that expect fewer than 10 are put together."""
     observed, expected = observed.ravel(), np.exp(log_probabilities).ravel() * observed.sum()
