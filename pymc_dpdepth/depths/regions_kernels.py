@@ -24,6 +24,12 @@ from pymc_dpdepth.depths.row_lines import side, turn, visit_levels, write_crossi
 
 __all__ = ["cut_levels"]
 
+# A walk around a polygon that is longer than the polygon has met signs that contradict each other: no convex polygon
+# has them, so a sign is wrong. It must neither go on for ever nor return a wrong region.
+CONTRADICTION = (
+    "Internal error: the signs of the region's edges contradict each other. Nothing is wrong with X; please report it."
+)
+
 # A vertex is a node: `coords[node]` and `lines[node]` as `write_crossing` leaves them, the line of the edge to the next
 # vertex `lines[node, 2]`, and `links[node]`, the next node and the one before. Vertices go anticlockwise, so that a
 # polygon is to the left of its edges. A segment has two nodes, a point one.
@@ -56,12 +62,20 @@ def _cut_small(c, start, used, points, ends, coords, lines, links):
 
 
 @numba.njit(cache=True, nogil=True)
-def _deepest_cut(c, start, points, ends, lines, links):
+def _deepest_cut(c, start, used, points, ends, lines, links):
     """Return the vertex farthest to the right of c: the edge after it turns left of c, the one before right."""
     i = start
-    while turn(c, lines[i, 2], points, ends) < 0:
+    for step in range(used + 1):
+        if turn(c, lines[i, 2], points, ends) >= 0:
+            break
+        if step == used:
+            raise RuntimeError(CONTRADICTION)
         i = links[i, 0]
-    while turn(c, lines[links[i, 1], 2], points, ends) > 0:
+    for step in range(used + 1):
+        if turn(c, lines[links[i, 1], 2], points, ends) <= 0:
+            break
+        if step == used:
+            raise RuntimeError(CONTRADICTION)
         i = links[i, 1]
     return i
 
@@ -74,7 +88,7 @@ def _cut(c, start, used, points, ends, coords, lines, links):
     """
     if links[links[start, 0], 0] == start:
         return _cut_small(c, start, used, points, ends, coords, lines, links)
-    i = _deepest_cut(c, start, points, ends, lines, links)
+    i = _deepest_cut(c, start, used, points, ends, lines, links)
     if side(c, i, points, ends, coords, lines) >= 0:
         return i, used
     first = links[i, 0]

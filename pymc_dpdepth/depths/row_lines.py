@@ -31,9 +31,29 @@ from pymc_dpdepth.depths.predicates import (
 
 __all__ = ["lines_through_rows", "side", "turn", "visit_levels", "write_crossing"]
 
-# A cross product of differences in pairs of doubles has an error of a few units of 2^-104 of its products; the quotient
-# of two and what follows add some of 2^-104 each.
+# Errors of arithmetic with pairs of doubles, in units of u^2, u = 2^-53, and up to terms of u^3. What is rounded to
+# subnormal numbers on the way comes after them.
+#
+# `_cross`, of differences (a0, a1) with |a1| <= u |a0|, and so of products p = fl(a0 b0) and q of size S = |p| + |q|:
+# rounding a0 b1, a1 b0, their sum (of 2 u |p| at most), and the sum with p's own error (3 u |p|), and leaving a1 b1 out
+# costs (2 + 2 + 3 + 1) u^2 |p|; p_low - q_low is at most 3 u S, and 4 u S with the error of p - q: 3 u^2 S and 4 u^2 S.
+# In all 15 u^2 S. The last sum is exact as a pair, whose low part is at most u times the high part: without it, after
+# cancellation, the low part may be the greater one, and nothing below would hold.
+#
+# The ratio of t = t0 + t1 (size S) and b = b0 + b1 (size T), r = fl(t0 / b0): the remainder t0 - r b0 is exact, at most
+# u |t0|, as t1 and r b1 are, so that the numerator t0 - r b0 + t1 - r b1 is at most 3 u |t0|. Rounding r b1, two sums
+# and the quotient costs (1 + 2 + 3 + 3) u^2 |r|, and b0 for b in the quotient 3 u |r| |b - b0| / |b|. Where |b0| is at
+# least 2^8 u^2 T, |b| is at least 15/16 |b0|: errors of t and b cost 15 (16/15) u^2 (S + |r| T) / |b0|, and that of the
+# quotient 3 (16/15) u^2 |r| and a part u of the others. In all less than 17 u^2 (S + |r| T) / |b0| + 13 u^2 |r|.
+#
+# `_point_on_line`, of a ratio t0 + t1 with |t1| <= 4 u |t0| and a step (s0, s1): rounding t0 s1, t1 s0, their sum, and
+# the sum with the error of t0 s0, and leaving t1 s1 out costs (1 + 4 + 5 + 6 + 4) u^2 |t0 s0|; rounding the sum with
+# the error of the last one costs 7 u^2 |t0 s0|, and u^2 of the result, which is nothing beside its own rounding.
+#
+# Less than 40 u^2 ((S + |r| T) / |b0| + |r|) |s0| together, of which 2^8 u^2 is a safe multiple.
 PAIR_ERROR = 2.0**-98
+# Where the ratio is below 2^-1022, its remainder and r b1 are rounded by 2^-1075 at most, and so is its low part.
+TINY = 2.0**-1072
 ROUNDOFF = 2.0**-52  # twice that of a double
 # A determinant of three lines has 3! terms of three coefficients, which are sums of two; in all, four coordinates each.
 EXACT_PRODUCTS, EXACT_FACTORS = 6 * 2 * 2 * 2, 4
@@ -158,7 +178,8 @@ def _difference(a, b):
 def _cross(ax, ay, bx, by):
     """Return the cross product of two vectors whose entries are pairs of doubles.
 
-    Returned: the pair, the size of its terms, and whether nothing was rounded.
+    Returned: the pair, its low part at most a rounding error of the high one; the size of its terms; and whether
+    nothing was rounded.
     """
     p, q = ax[0] * by[0], ay[0] * bx[0]
     p_low = fma(ax[0], by[0], -p) + (ax[0] * by[1] + ax[1] * by[0])
@@ -166,7 +187,8 @@ def _cross(ax, ay, bx, by):
     high, low = _difference(p, q)
     exact = ax[1] == 0.0 and ay[1] == 0.0 and bx[1] == 0.0 and by[1] == 0.0 and low == 0.0
     exact = exact and product_is_exact(ax[0], by[0]) and product_is_exact(ay[0], bx[0])
-    return high, low + (p_low - q_low), abs(p) + abs(q), exact
+    high, low = _difference(high, -(low + (p_low - q_low)))
+    return high, low, abs(p) + abs(q), exact
 
 
 @numba.njit(cache=True, nogil=True)
@@ -204,7 +226,7 @@ def write_crossing(c, e, points, ends, node, coords, lines):
     top, top_low, top_size, top_exact = _cross(gx, gy, ex, ey)
     bottom, bottom_low, bottom_size, bottom_exact = _cross(cx, cy, ex, ey)
     coords[node, 0], coords[node, 1], coords[node, 2], coords[node, 3] = np.nan, np.nan, np.inf, np.inf
-    if not abs(bottom) > SAFE or not (top_size > SAFE or (top == 0.0 and top_exact)):
+    if not abs(bottom) > max(SAFE, PAIR_ERROR * bottom_size) or not (top_size > SAFE or (top == 0.0 and top_exact)):
         return
     ratio = top / bottom
     remainder = fma(-ratio, bottom, top)
@@ -215,7 +237,7 @@ def write_crossing(c, e, points, ends, node, coords, lines):
     error = 0.0
     if not (top_exact and bottom_exact and ratio_exact and x_exact and y_exact):
         of_ratio = (top_size + abs(ratio) * bottom_size) / abs(bottom) + abs(ratio)
-        error = PAIR_ERROR * of_ratio * (abs(cx[0]) + abs(cy[0])) + SAFE
+        error = (PAIR_ERROR * of_ratio + TINY * (1.0 + 1.0 / abs(bottom))) * (abs(cx[0]) + abs(cy[0])) + SAFE
     if error < np.inf and abs(x) + abs(y) < np.inf:
         coords[node, 0], coords[node, 1], coords[node, 3] = x, y, error
         coords[node, 2] = error + ROUNDOFF * (abs(x) + abs(y)) if error > 0.0 else 0.0

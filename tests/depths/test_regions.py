@@ -125,20 +125,20 @@ def test_real_tables(name):
 
 def test_regions_of_many_rows_are_tight_and_nested():
     # Vertices are k deep, and each edge has fewer than k rows strictly outside: no point beyond it is k deep.
-    rows = np.random.default_rng(2).standard_normal((60, 2))
-    rows[30:] = np.round(rows[30:], 1)
+    rows = np.random.default_rng(2).standard_normal((40, 2))
+    rows[20:] = np.round(rows[20:], 1)
     regions = ALL.regions(rows)
     exact_rows = as_fractions(rows)
-    for level in (1, 12, regions.levels[-1]):
+    for level in (1, 8, regions.levels[-1]):
         polygon = regions.exact_polygon(level)
         assert len(polygon) > 2
         for a, b in zip(polygon, polygon[1:] + polygon[:1], strict=True):
             assert count_in_plane(np.array(a), exact_rows) >= level
             outside = sum((b[0] - a[0]) * (y - a[1]) < (b[1] - a[1]) * (x - a[0]) for x, y in exact_rows)
             assert outside < level
-    assert 60 / 3 <= regions.levels[-1] <= 31
+    assert 40 / 3 <= regions.levels[-1] <= 21
     inside = np.mean(regions.deepest, axis=0)
-    assert ALL.evaluate([inside], rows)[0] >= regions.levels[-1] / 60
+    assert ALL.evaluate([inside], rows)[0] >= regions.levels[-1] / 40
 
 
 def test_vertices_are_rounded_once():
