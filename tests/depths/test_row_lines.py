@@ -36,10 +36,13 @@ def regions_of(rows):
     """Return the corners of all regions, each cut from the one before, all lines through two rows in rational numbers.
 
     A point beyond a line with fewer than k rows beyond it is less than k deep; those lines bound the region of level k.
+    Where all rows are on one line, lines across it do.
     """
     rows = [(Fraction(x), Fraction(y)) for x, y in rows.tolist()]
-    cuts = {}
-    for a, b in itertools.permutations(sorted(set(rows)), 2):
+    pairs, cuts = list(itertools.permutations(sorted(set(rows)), 2)), {}
+    if all(side(*pair, p) == 0 for pair in pairs[:1] for p in rows):
+        pairs += [(a, (a[0] - b[1] + a[1], a[1] + b[0] - a[0])) for a, b in pairs]
+    for a, b in pairs:
         cuts.setdefault(sum(side(a, b, p) < 0 for p in rows), []).append((a, b))
     (left, bottom), (right, top) = map(min, zip(*rows, strict=True)), map(max, zip(*rows, strict=True))
     region, regions = hull({(left, bottom), (right, bottom), (right, top), (left, top)}), []
