@@ -5,11 +5,14 @@ from __future__ import annotations
 import abc
 import math
 import operator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from pymc_dpdepth.errors import NotDifferentiableError
+
+if TYPE_CHECKING:
+    from pymc_dpdepth.depths.box_bounds import BoxBound
 
 __all__ = ["Depth", "as_points", "as_points_and_rows", "as_rows", "check_size", "positive_number"]
 
@@ -201,6 +204,24 @@ class Depth(abc.ABC):
         able = sorted(name for name, depth in DEPTHS.items() if depth.median is not Depth.median)
         raise TypeError(
             f"There is no median(X) of the depth {self.name!r}; use a depth that has one: {', '.join(able)}."
+        )
+
+    def box_bound(self, rows: np.ndarray) -> BoxBound:
+        """Return upper bounds of the depth over boxes, for one table: what branch and bound draws by. Not private.
+
+        Parameters
+        ----------
+        rows : ndarray of float64, shape (n, d)
+            Finite, in the units of the points; n = 0 is allowed.
+
+        Raises
+        ------
+        TypeError
+            If the depth has none.
+        """
+        raise TypeError(
+            f"The depth {self.name!r} has no box bound, so branch and bound can't draw from it; use another depth, or "
+            "another sampler."
         )
 
     def _evaluate(self, points: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from pymc_dpdepth.depths.base import Depth, as_points_and_rows, check_size
+
+if TYPE_CHECKING:
+    from pymc_dpdepth.depths.spatial_bounds import SpatialBoxBound
 
 __all__ = ["ModifiedSpatial", "Spatial"]
 
@@ -70,6 +73,12 @@ class _SpatialDepth(Depth):
         """
         points, rows = as_points_and_rows(points, X)
         return _on_all_cores(self._values_kernel(), points, *self.prepare(rows))
+
+    def box_bound(self, rows: np.ndarray) -> SpatialBoxBound:
+        """Return upper bounds over boxes; see `Depth.box_bound`."""
+        from pymc_dpdepth.depths.spatial_bounds import SpatialBoxBound
+
+        return SpatialBoxBound(self, rows)
 
     @abc.abstractmethod
     def _values_kernel(self) -> Any:
