@@ -143,7 +143,7 @@ class Depth(abc.ABC):
         Raises
         ------
         ValueError
-            If a shape is wrong, the widths differ, or an entry is not finite.
+            If a shape is wrong, the widths differ, or an entry is missing (NaN, masked, NA) or infinite.
         TypeError
             If an array is not numeric.
         """
@@ -183,7 +183,7 @@ class Depth(abc.ABC):
         return self._evaluate(points, rows)
 
     def median(self, X: Any) -> np.ndarray:
-        """Return a deepest point of a table. Not private.
+        """Return a median of a table: a deepest point, or one that the subclass names. Not private.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ def as_points_and_rows(points: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def as_rows(X: Any) -> np.ndarray:
-    """Return a table as float64, shape (n, d); refuse other shapes, text and non-finite entries."""
+    """Return a table as float64, shape (n, d); refuse other shapes, text, and missing and infinite entries."""
     rows = _numeric(X, "X")
     if rows.ndim != 2:
         raise ValueError(
@@ -288,13 +288,37 @@ def positive_number(value: Any, name: str) -> float:
 
 
 def _numeric(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values)
+    """Return an array of real numbers as float64; missing entries of masked arrays and data frames become NaN."""
+    try:
+        array = np.asarray(_with_nan_for_missing(values))
+    except ValueError:  # numpy's own message speaks of shapes and sequences
+        raise ValueError(
+            f"{name} must be a table; got rows, or entries, of different lengths. Give every row one number for each "
+            "column."
+        ) from None
     if array.dtype.kind not in _NUMERIC_KINDS:
         raise TypeError(
             f"{name} must hold real numbers; got an array of dtype {array.dtype}. Select the numeric columns, or "
             "convert them."
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, and is refused as that
+        return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _with_nan_for_missing(values: Any) -> Any:
+    """Return float64 with NaN for what a mask or a nullable column hides; anything else as it is."""
+    if isinstance(values, list | tuple) and any(np.ma.isMaskedArray(row) for row in values):
+        values = np.ma.array(values)
+    if np.ma.isMaskedArray(values) and values.dtype.kind in _NUMERIC_KINDS:
+        with np.errstate(over="ignore"):
+            return values.astype(np.float64).filled(np.nan)
+    # pandas' nullable columns become objects in an array, and their kind tells what they hold.
+    dtypes = getattr(values, "dtypes", None)
+    if hasattr(values, "to_numpy") and hasattr(dtypes, "tolist"):
+        kinds = [getattr(dtype, "kind", "O") for dtype in dtypes.tolist()]
+        if any(not isinstance(dtype, np.dtype) for dtype in dtypes.tolist()) and set(kinds) <= set(_NUMERIC_KINDS):
+            return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
 
 
 def _finite(array: np.ndarray, name: str) -> np.ndarray:

@@ -103,9 +103,9 @@ class DepthRegions:
 class _Crossings:
     """The vertices of one region: doubles where they are exact, else two directed lines (ax, ay, bx, by) that cross."""
 
-    coords: np.ndarray
-    lines: np.ndarray
-    is_exact: np.ndarray
+    coords: np.ndarray = field(repr=False)
+    lines: np.ndarray = field(repr=False)
+    is_exact: np.ndarray = field(repr=False)
 
     def vertices(self) -> list[tuple[Fraction, Fraction]]:
         """Return the vertices as rational numbers."""
@@ -173,6 +173,8 @@ class _Arrangement:
 def depth_regions(rows: np.ndarray, units: np.ndarray, levels: Iterable[int] | None) -> DepthRegions:
     """Return the regions of the levels of a table (n, 2), n >= 1; None for all levels that are not empty."""
     n = len(rows)
+    if levels is not None and not isinstance(levels, Iterable):
+        raise TypeError(f"levels: expected a list of levels, got {type(levels).__name__}. Use levels=[k] for one.")
     chosen = None if levels is None else sorted({_level(level, n) for level in levels})
     if chosen is not None and not chosen:
         raise ValueError("levels: expected at least one level, got none. Leave it out for all levels.")

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pymc_dpdepth
@@ -76,6 +77,43 @@ def test_text_and_complex_entries_are_refused(depth):
     assert "private" not in str(caught.value)
     with pytest.raises(TypeError, match="points must hold real numbers"):
         depth.evaluate([[1j]], [[1.0]])
+
+
+@pytest.mark.parametrize("masked", [np.ma.array, lambda data, mask: list(np.ma.array(data, mask=mask))])
+def test_masked_entries_are_missing(depth, masked):
+    data, nothing = [[SECRET, 1], [0, 2]], [[False, False]] * 2
+    assert np.array_equal(depth.evaluate([[1, 1]], masked(data, mask=nothing)), depth.evaluate([[1, 1]], data))
+    hidden = masked(data, mask=[[True, False], [False, False]])
+    with pytest.raises(ValueError, match=r"X must be finite; missing .* index \[0\]") as caught:
+        depth.evaluate([[1, 1]], hidden)
+    assert str(SECRET) not in str(caught.value)
+    with pytest.raises(ValueError, match=r"points must be finite; missing .* index \[0\]"):
+        depth.evaluate(hidden, [[1, 1]])
+
+
+def test_nullable_columns_are_accepted_where_nothing_is_missing(depth):
+    frame = pd.DataFrame({"a": [3, 1, 2], "b": [True, False, True], "c": [0.5, 1.5, 2.5]})
+    expected = depth.evaluate([[1, 1, 1]], frame.to_numpy(dtype=float))
+    for nullable in (frame.convert_dtypes(), frame.astype({"a": "Int64"}), frame.astype("Float32")):
+        assert np.array_equal(depth.evaluate([[1, 1, 1]], nullable), expected)
+    nullable = frame.convert_dtypes()
+    nullable.loc[1, "a"] = pd.NA
+    with pytest.raises(ValueError, match=r"X must be finite; missing .* index \[0\]"):
+        depth.evaluate([[1, 1, 1]], nullable)
+    with pytest.raises(TypeError, match="X must hold real numbers"):
+        depth.evaluate([[1, 1]], pd.DataFrame({"a": [1, 2], "b": ["1", "2"]}).convert_dtypes())
+
+
+def test_ragged_lists_are_refused_by_name(depth):
+    with pytest.raises(ValueError, match="X must be a table; got rows, or entries, of different lengths"):
+        depth.evaluate([[0.0]], [[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match="points must be a table"):
+        depth.evaluate([[1.0, 2.0], [3.0]], [[1.0, 2.0]])
+
+
+def test_long_doubles_beyond_doubles_are_infinite(depth):
+    with pytest.raises(ValueError, match=r"X must be finite; .* index \[0\]"):  # and no warning of an overflow
+        depth.evaluate([[0.0]], np.array([["1e400"]]).astype(np.longdouble))
 
 
 @pytest.mark.parametrize("step", [depth for depth in DEPTHS if not depth.differentiable], ids=repr)

@@ -233,7 +233,9 @@ def test_centroids():
 
 
 def test_nothing_private_in_the_repr():
-    assert repr(ALL.regions([[0, 0], [2, 0], [2, 2], [0, 2]])) == "DepthRegions(n=4)"
+    regions = ALL.regions([[0, 0], [2, 0], [2, 2], [0, 2]])
+    assert repr(regions) == "DepthRegions(n=4)"
+    assert set(map(repr, regions._exact)) == {"_Crossings()"}
 
 
 @pytest.mark.parametrize(
@@ -250,6 +252,7 @@ def test_nothing_private_in_the_repr():
         (lambda: ALL.regions(np.eye(2), levels=[0]), ValueError, "between 1 and n = 2, got 0"),
         (lambda: ALL.regions(np.eye(2), levels=[3]), ValueError, "between 1 and n = 2, got 3"),
         (lambda: ALL.regions(np.eye(2), levels=[0.5]), TypeError, "expected an integer"),
+        (lambda: ALL.regions(np.eye(2), levels=1), TypeError, r"a list of levels, got int. Use levels=\[k\]"),
         (lambda: ALL.regions(np.eye(2), levels=[]), ValueError, "at least one level"),
         (lambda: ALL.regions(np.eye(2)).polygon("1"), TypeError, "expected an integer"),
         (lambda: ALL.median(np.eye(3)), TypeError, "all directions is computed for two columns; got 3"),
