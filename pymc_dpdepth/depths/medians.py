@@ -1,4 +1,4 @@
-"""Deepest points of rows: the spatial median, the maximiser of a smoothed depth, and the coordinatewise median.
+"""Medians of rows: the spatial median, the maximiser of a smoothed depth, and the coordinatewise median.
 
 None of this is private. Rows are float64 arrays of shape (n, d) with finite entries and n >= 1; see `as_sample`.
 """

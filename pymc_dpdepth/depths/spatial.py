@@ -87,9 +87,10 @@ class _SpatialDepth(Depth):
     def median(self, X: Any) -> np.ndarray:
         """Return the spatial median, the point with the least sum of distances to the rows. Not private.
 
-        It is a deepest point of both spatial depths. Where it is not unique, since all rows lie on a line and their
-        number is even, it is the middle of the two middle rows. Distances are taken in the units of X: a mechanism
-        standardises by the prior, so its deepest point is the median of the standardised rows.
+        Off the rows it is a deepest point of both spatial depths: unit vectors cancel there. Where it is a row, they
+        need not cancel, and points beside it may be deeper, as in the second example. Where it is not unique, since all
+        rows lie on a line and their number is even, it is the middle of the two middle rows. Distances are taken in the
+        units of X, while a mechanism standardises by the prior: the median of the standardised rows is another point.
 
         Parameters
         ----------
@@ -112,6 +113,12 @@ class _SpatialDepth(Depth):
         >>> from pymc_dpdepth.depths import Spatial
         >>> Spatial().median([[0, 0], [4, 0], [5, 3], [0, 2]]).round(4).tolist()
         [1.8182, 1.0909]
+
+        Two unit vectors from a row that are not opposite do not cancel, but their sum is short enough for a median.
+
+        >>> rows = [[0, 0], [1, 0], [-3, 4]]
+        >>> Spatial().median(rows).tolist(), Spatial().evaluate([[0, 0], [0.0045, 0.0089]], rows).round(3).tolist()
+        ([0.0, 0.0], [0.702, 0.962])
         """
         from pymc_dpdepth.depths.medians import as_sample, spatial_median
 
@@ -124,7 +131,7 @@ class _SpatialDepth(Depth):
 
     def describe(self) -> dict[str, Any]:
         """Return a public record of the depth that JSON can hold."""
-        return {"name": self.name}
+        return {"name": self.name, "smoothing": None, "directions": None}
 
 
 @dataclass(frozen=True)
@@ -132,19 +139,20 @@ class Spatial(_SpatialDepth):
     """Spatial depth.
 
     D(x; X) = 1 - |mean_i SR(x - X_i)|, with SR(y) = y / |y| and SR(0) = 0; the divisor of the mean is n, rows equal to
-    x included. It is 1 where the unit vectors cancel, at the spatial median, and tends to 0 far outside.
+    x included. It is 1 where the unit vectors cancel, as they do at a spatial median that is no row, and tends to 0 far
+    outside. Entries of points and rows beyond +-2^1020, some 1.1e307, count as that: a fixed map, which keeps
+    differences in the range of doubles.
 
     The global sensitivity is 2/n when one of n rows is replaced, and 1 for one row. The gradient exists except at the
-    rows and at the spatial median; there the terms without one count as 0. Norms depend on units, so a mechanism
-    standardises rows and location by the prior first.
+    rows and where the unit vectors cancel; there the terms without one count as 0. Norms depend on units, so a
+    mechanism standardises rows and location by the prior first.
 
     References
     ----------
     .. [1] Y. Vardi and C.-H. Zhang, The multivariate L1-median and associated data depth, PNAS 97 (2000) 1423-1426,
            doi:10.1073/pnas.97.4.1423.
     .. [2] R. Serfling, A depth function and a scale curve based on spatial quantiles, in Statistical Data Analysis
-    Based
-           on the L1-Norm and Related Methods (2002) 25-38, doi:10.1007/978-3-0348-8201-9_3.
+           Based on the L1-Norm and Related Methods (2002) 25-38, doi:10.1007/978-3-0348-8201-9_3.
 
     Examples
     --------
@@ -191,8 +199,8 @@ class Spatial(_SpatialDepth):
 class ModifiedSpatial(_SpatialDepth):
     """Spatial depth with the squared norm.
 
-    D(x; X) = 1 - |mean_i SR(x - X_i)|^2, with SR as in `Spatial`. Its gradient exists except at the rows, also at the
-    spatial median, where it is 0.
+    D(x; X) = 1 - |mean_i SR(x - X_i)|^2, with SR and the largest entries as in `Spatial`. Its gradient exists except at
+    the rows, also where the unit vectors cancel, where it is 0.
 
     The global sensitivity is 4 (n - 1) / n^2 when one of n rows is replaced, and 1 for one row.
 

@@ -46,3 +46,10 @@ def test_other_objects_are_refused():
         as_depth(Halfspace)
     with pytest.raises(TypeError, match="got NoneType"):
         as_depth(None)
+
+
+@pytest.mark.parametrize("depth", [*DEPTHS, IntegratedDual(smoothing=2.0)], ids=str)
+def test_every_record_has_a_name_and_says_what_smoothing_and_directions_are(depth):
+    """A depth without smoothing or directions says None; only what a depth has beside them is an extra word."""
+    record = as_depth(depth).describe()
+    assert {"name", "smoothing", "directions"} <= set(record) <= {"name", "smoothing", "directions", "scale"}

@@ -159,7 +159,7 @@ def test_spatial_median_at_the_ends_of_the_doubles():
 
 
 @pytest.mark.parametrize("depth", [Spatial(), ModifiedSpatial()], ids=lambda depth: depth.name)
-def test_the_spatial_median_is_deepest(depth):
+def test_the_spatial_median_is_deepest_off_the_rows(depth):
     for generator, rows in tables(seed=5, cases=60):
         points = np.concatenate([rows, generator.normal(size=(50, rows.shape[1])) * np.abs(rows).max()])
         if np.isin(depth.median(rows), rows).all():

@@ -91,6 +91,14 @@ def test_differences_at_both_ends_of_the_doubles(depth):
 
 
 @pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
+def test_entries_beyond_the_clamp_count_as_the_clamp(depth):
+    far = np.array([[1.2e308, 0.0], [-1.7e308, 1.0], [1.5e307, -CLAMP]])
+    near = np.clip(far, -CLAMP, CLAMP)
+    assert np.array_equal(depth.evaluate(far, far[:2]), depth.evaluate(near, near[:2]))
+    assert depth.evaluate([[1.2e308]], [[1.7e308]])[0] == 1.0 and depth.evaluate([[CLAMP / 2]], [[1.7e308]])[0] == 0.0
+
+
+@pytest.mark.parametrize("depth", BOTH, ids=lambda depth: depth.name)
 def test_gradient_at_any_scale(depth):
     # D(c x; c X) = D(x; X), so that the gradient at scale c is that at scale 1 over c.
     generator = np.random.default_rng(8)
