@@ -22,6 +22,7 @@ from pymc_dpdepth.depths.base import Depth, check_size, positive_number
 from pymc_dpdepth.depths.directions import AUTO, Directions, as_directions
 
 if TYPE_CHECKING:
+    from pymc_dpdepth.depths.box_bounds import BoxBound
     from pymc_dpdepth.depths.univariate import UnivariateDepth
 
 __all__ = ["DirectionalDepth", "IntegratedDual", "IntegratedRankWeighted"]
@@ -159,6 +160,16 @@ class DirectionalDepth(Depth):
         from pymc_dpdepth.depths import aggregate
 
         return aggregate.min_depths if self.aggregation == "min" else aggregate.mean_depths
+
+    def box_bound(self, rows: np.ndarray) -> BoxBound:
+        """Return upper bounds over boxes; see `Depth.box_bound`."""
+        if self.differentiable:
+            from pymc_dpdepth.depths.smoothed_bounds import SmoothedBoxBound
+
+            return SmoothedBoxBound(self, rows)
+        from pymc_dpdepth.depths.box_bounds import DirectionalBoxBound
+
+        return DirectionalBoxBound(self, rows)
 
     def sensitivity(self, n: int, d: int) -> float:
         """Return the global sensitivity of replacing one of n rows: that of the univariate depth.

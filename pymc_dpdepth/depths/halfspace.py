@@ -13,6 +13,7 @@ from pymc_dpdepth.depths.directional import DirectionalDepth
 from pymc_dpdepth.depths.directions import AUTO
 
 if TYPE_CHECKING:
+    from pymc_dpdepth.depths.box_bounds import BoxBound
     from pymc_dpdepth.depths.regions import DepthRegions
 
 __all__ = ["Halfspace"]
@@ -139,6 +140,14 @@ class Halfspace(DirectionalDepth):
         from pymc_dpdepth.depths.halfspace_space import halfspace_depths_on_all_cores
 
         return halfspace_depths_on_all_cores
+
+    def box_bound(self, rows: np.ndarray) -> BoxBound:
+        """Return upper bounds over boxes; see `Depth.box_bound`."""
+        if self.resolve(rows.shape[1]).directions is not None:
+            return super().box_bound(rows)
+        from pymc_dpdepth.depths.halfspace_bounds import HalfspaceBoxBound
+
+        return HalfspaceBoxBound(self, rows)
 
     def median(self, X: Any) -> np.ndarray:
         """Return the centroid of the deepest region over all directions, or the median of the projections. Not private.
