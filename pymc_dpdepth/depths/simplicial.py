@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from pymc_dpdepth.depths.base import Depth, check_size
+
+if TYPE_CHECKING:
+    from pymc_dpdepth.depths.box_bounds import BoxBound
 
 __all__ = ["Simplicial"]
 
@@ -129,6 +132,12 @@ class Simplicial(Depth):
         from pymc_dpdepth.depths.simplicial_kernels import simplicial_depths_on_all_cores
 
         return simplicial_depths_on_all_cores
+
+    def box_bound(self, rows: np.ndarray) -> BoxBound:
+        """Return upper bounds over boxes, for one and two columns; see `Depth.box_bound`."""
+        from pymc_dpdepth.depths.simplicial_bounds import simplicial_box_bound
+
+        return simplicial_box_bound(self, rows)
 
     def sensitivity(self, n: int, d: int) -> float:
         """Return the global sensitivity, (d + 1) / n; 0 where n <= d, as the depth is 0 everywhere.
