@@ -16,12 +16,14 @@ from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechan
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
-from pymc_dpdepth.samplers.exact import EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, draw_prior, plan_exact
+from pymc_dpdepth.samplers.branch_plan import BranchPlan
+from pymc_dpdepth.samplers.dispatch import EXACT_DRAWS, plan_draws
+from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, draw_prior
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
 
 __all__ = ["SAMPLERS", "check_sampler", "exact_or_consent", "release", "sample_exact"]
 
-SAMPLERS = ("auto", *EXACT_SAMPLERS, *MARKOV_SAMPLERS)
+SAMPLERS = ("auto", *EXACT_DRAWS, *MARKOV_SAMPLERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +32,32 @@ class ExactModel:
 
     Attributes
     ----------
-    plans : list of (ModelMechanism, ProductPrior, ExactPlan)
+    plans : list of (ModelMechanism, ExactPlan or BranchPlan)
     others : dict of str to ProductPrior
         Free variables that no mechanism has as its location: they come from their prior.
     """
 
-    plans: list[tuple[ModelMechanism, ProductPrior, ExactPlan]]
+    plans: list[tuple[ModelMechanism, ExactPlan | BranchPlan]]
     others: dict[str, ProductPrior]
 
     def draw(self, bits: RandomBits, draws: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return the locations of the mechanisms (draws, d) and the values of the free variables, by name."""
         locations, values = {}, {}
-        for mechanism, prior, plan in self.plans:
+        for mechanism, plan in self.plans:
             theta = plan.draw(mechanism.rows, bits, draws)
             locations[mechanism.settings.name] = theta
-            for block in prior.blocks:
+            for block in plan.prior.blocks:
                 part = theta[:, block.columns]
                 values[block.name] = part[:, 0] if block.scalar else part
         for name, prior in self.others.items():
             part = draw_prior(prior, bits, draws)
             values[name] = part[:, 0] if prior.blocks[0].scalar else part
         return locations, values
+
+    @property
+    def guarantee(self) -> str:
+        """The weakest level of the mechanisms' draws."""
+        return "exact" if all(plan.guarantee == "exact" for _, plan in self.plans) else "float64"
 
 
 def sample_exact(
@@ -110,7 +117,7 @@ def sample_exact(
     import pymc as pm
 
     draws, chains = positive_integer(draws, "draws"), positive_integer(chains, "chains")
-    check_sampler(sampler, ("auto", *EXACT_SAMPLERS))
+    check_sampler(sampler, ("auto", *EXACT_DRAWS))
     model = pm.modelcontext(model)
     mechanisms = read_mechanisms(model, public)
     exact = _exact_model(model, mechanisms, sampler)
@@ -206,12 +213,12 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
     if exact is not None:
         _charge(ledger, mechanisms, bounded_range=tuple(m.settings.unit_epsilon for m in mechanisms))
         locations, values = exact.draw(bits, 1)
-        samplers = sorted({plan.sampler for _, _, plan in exact.plans})
+        samplers = sorted({plan.sampler for _, plan in exact.plans})
         first = {name: value[0] for name, value in locations.items()}
         parameters = {name: value[0] for name, value in values.items()}
-        records = [plan.describe() for _, _, plan in exact.plans]
+        records = [plan.describe() for _, plan in exact.plans]
         return build_release(
-            model, mechanisms, first, parameters, "+".join(samplers), "exact", bits.simulation, records
+            model, mechanisms, first, parameters, "+".join(samplers), exact.guarantee, bits.simulation, records
         )
     chosen = choose_markov(mechanisms, sampler)
     check_sampleable(model, chosen)
@@ -261,15 +268,15 @@ def _exact_model(model, mechanisms: list[ModelMechanism], sampler: str) -> Exact
             prior = read_prior(mechanism.location, mechanism.settings.d)
         except NotAProductPriorError as reason:
             prior = reason
-        plan = plan_exact(mechanism.settings, prior, sampler)
-        for block in prior.blocks:
+        plan = plan_draws(mechanism.settings, prior, mechanism.location, sampler)
+        for block in plan.prior.blocks:
             if block.variable not in model.free_RVs:
                 raise NoExactSamplerError("the location is not a free variable of the model")
             _refuse_restricting_transform(block.variable, model)
             if block.name in taken:
                 raise NoExactSamplerError(f"two mechanisms share the variable {block.name!r}")
             taken.add(block.name)
-        plans.append((mechanism, prior, plan))
+        plans.append((mechanism, plan))
     others = {}
     for variable in model.free_RVs:
         if variable.name not in taken:

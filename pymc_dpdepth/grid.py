@@ -168,6 +168,7 @@ ROUND = 1.5 * 2.0**SIGNIFICAND_BITS  # adding it rounds to an integer that then 
 ROUND_BITS = int(np.float64(ROUND).view(np.int64))
 EXP = tuple(1.0 / math.factorial(k) for k in range(12))  # |x| <= ln(2)/2: the remainder is below 7e-15
 BLOCK = 512
+LARGEST = float(np.finfo(np.float64).max)
 
 
 def _ratio_coefficients():
@@ -250,7 +251,8 @@ def normal_keys(rows, mu, sigma, keys):
         for j in range(d):
             for i in range(length):
                 column[i] = rows[start + i, j]
-            center, inverse = mu[j], 1.0 / sigma[j]
+            # Finite under a subnormal sigma, too: a row equal to mu then gives 0 and not nan.
+            center, inverse = mu[j], min(1.0 / sigma[j], LARGEST)
             for i in range(BLOCK):
                 z = (column[i] - center) * inverse
                 key = float_to_bits(_normal_tail(max(min(abs(z), LARGEST_Z), SMALLEST_Z))) >> SHIFT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_dpdepth.mechanism import ModelMechanism
+from pymc_dpdepth.normal_vector import read_normal_vector
 from pymc_dpdepth.priors import NotAProductPriorError, read_prior
 from pymc_dpdepth.privacy.composition import basic_composition
 from pymc_dpdepth.record import Release
@@ -24,10 +25,7 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
         arrays[settings.name] = xr.DataArray(
             locations[settings.name], dims=["coordinate"], coords={"coordinate": _coordinate_names(model, mechanism)}
         )
-        try:
-            priors[settings.name] = read_prior(mechanism.location, settings.d).describe()
-        except NotAProductPriorError:
-            priors[settings.name] = []
+        priors[settings.name] = _describe_prior(mechanism.location, settings.d)
     dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
     return Release(
         locations=arrays,
@@ -41,6 +39,16 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
         mechanisms=tuple(records or (m.settings.describe() for m in mechanisms)),
         priors=priors,
     )
+
+
+def _describe_prior(location, d: int) -> list[dict]:
+    """Return the public record of a prior that is a product or a multivariate normal, and nothing for others."""
+    for read in (read_prior, read_normal_vector):
+        try:
+            return read(location, d).describe()
+        except NotAProductPriorError:
+            continue
+    return []
 
 
 def total_epsilon(mechanisms: list[ModelMechanism]) -> float:

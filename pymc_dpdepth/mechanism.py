@@ -22,6 +22,7 @@ from pymc_dpdepth.location_prior import (
     warn_if_prior_reads_data,
 )
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
+from pymc_dpdepth.privacy.rounding import float_above, written
 from pymc_dpdepth.tables import Table, apply_nonfinite, read_table
 
 __all__ = ["Mechanism", "ModelMechanism", "exponential_mechanism", "read_mechanisms", "set_up"]
@@ -81,7 +82,7 @@ class Mechanism:
     @property
     def unit_epsilon(self) -> float:
         """Privacy loss of one draw for a person with `max_rows_per_unit` rows."""
-        return self.max_rows_per_unit * self.epsilon
+        return float_above(self.max_rows_per_unit * written(self.epsilon))
 
     def describe(self) -> dict[str, Any]:
         """Return the public record."""
@@ -293,7 +294,7 @@ def potential(settings: Mechanism, location: Any, rows: np.ndarray) -> Any:
     if isinstance(depth, CustomObjective):
         return ExpressionOp(settings)(theta, shared_rows, settings.beta * depth.build(theta, shared_rows))
     center, scale = np.asarray(settings.center), np.asarray(settings.scale)
-    prepared = [pytensor.shared(array) for array in depth.prepare(_standardized(rows, center, scale))]
+    prepared = [pytensor.shared(array) for array in depth.prepare(standardized(rows, center, scale))]
     return DepthOp(settings)(
         theta,
         shared_rows,
@@ -304,7 +305,7 @@ def potential(settings: Mechanism, location: Any, rows: np.ndarray) -> Any:
     )
 
 
-def _standardized(rows: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def standardized(rows: np.ndarray, center: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return (rows - center) / scale, with what overflows set to the largest double of its sign, row by row.
 
     No warning is given: that one of the rows is huge is private.

@@ -14,9 +14,10 @@ from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
-from pymc_dpdepth.priors import ProductPrior, components, is_random
+from pymc_dpdepth.priors import components, is_random
 from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record import Release
+from pymc_dpdepth.samplers.branch_plan import BranchPlan
 from pymc_dpdepth.samplers.concentrated import (
     AskedBudget,
     Cost,
@@ -25,7 +26,8 @@ from pymc_dpdepth.samplers.concentrated import (
     prefers_concentrated,
     read_budget,
 )
-from pymc_dpdepth.samplers.exact import CONCENTRATED, ExactPlan, plan_exact
+from pymc_dpdepth.samplers.dispatch import plan_draws
+from pymc_dpdepth.samplers.exact import CONCENTRATED, ExactPlan, NoExactSamplerError, plan_exact
 from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
@@ -79,7 +81,7 @@ def private_median(
         Replaces the directions of the depth.
     columns : sequence of str or int, optional
         Columns to use; all by default.
-    sampler : {"auto", "segments", "boxes", "products", "concentrated", "nuts", "slice", "smc"}
+    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "concentrated", "nuts", "slice", "smc"}
         "auto" takes the exact sampler where there is one; with delta or rho it chooses between the joint draw and the
         concentrated release, by the number of directions and the budget alone. The Release says what was chosen.
     nonfinite : {"raise", "prior"}
@@ -161,9 +163,9 @@ def private_median(
         max_rows_per_unit=max_rows_per_unit,
     )
     _warn_if_delta_is_large(budget.delta, settings.n)
-    plan = exact_or_consent(lambda: _plan(settings, product, budget, sampler), sampler, accept_asymptotic)
+    plan = exact_or_consent(lambda: _plan(settings, product, location, budget, sampler), sampler, accept_asymptotic)
     if plan is not None:
-        return _exact_release(plan, product, rows, cost_of(plan, budget), ledger, random_seed)
+        return _exact_release(plan, rows, cost_of(plan, budget), ledger, random_seed)
     model = _model(settings, location, rows)
     made = release(
         model,
@@ -224,7 +226,7 @@ def _scalar(entry: Any, column: str):
     return entry[None] if entry.ndim == 0 else entry
 
 
-def _plan(settings: Mechanism, prior, budget: AskedBudget, sampler: str) -> ExactPlan:
+def _plan(settings: Mechanism, prior, location, budget: AskedBudget, sampler: str) -> ExactPlan | BranchPlan:
     """Return the joint plan or the concentrated one, by public quantities alone."""
     if budget.rho is None:
         if sampler == CONCENTRATED:
@@ -232,10 +234,15 @@ def _plan(settings: Mechanism, prior, budget: AskedBudget, sampler: str) -> Exac
                 'sampler="concentrated" composes its draws in zero-concentrated DP; pass delta=1e-6 (below 1/n) beside '
                 "epsilon, or rho= in its place."
             )
-        return plan_exact(settings, prior, sampler)
+        return plan_draws(settings, prior, location, sampler)
     if sampler not in ("auto", CONCENTRATED):
-        return plan_exact(settings, prior, sampler)
-    concentrated = plan_concentrated(settings, prior, budget.rho)
+        return plan_draws(settings, prior, location, sampler)
+    try:
+        concentrated = plan_concentrated(settings, prior, budget.rho)
+    except NoExactSamplerError:
+        if sampler == CONCENTRATED:
+            raise
+        return plan_draws(settings, prior, location)
     joint = plan_exact(settings, prior)
     return concentrated if sampler == CONCENTRATED or prefers_concentrated(joint, concentrated) else joint
 
@@ -249,7 +256,7 @@ def _warn_if_delta_is_large(delta: float, n: int) -> None:
         )
 
 
-def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, cost: Cost, ledger, random_seed) -> Release:
+def _exact_release(plan: ExactPlan | BranchPlan, rows, cost: Cost, ledger, random_seed) -> Release:
     """Charge, draw once and record; no PyMC model is built."""
     import xarray as xr
 
@@ -271,12 +278,12 @@ def _exact_release(plan: ExactPlan, prior: ProductPrior, rows, cost: Cost, ledge
         epsilon=cost.epsilon,
         delta=cost.delta,
         rho=cost.rho,
-        guarantee="exact",
+        guarantee=plan.guarantee,
         max_rows_per_unit=settings.max_rows_per_unit,
         sampler=plan.sampler,
         simulation=bits.simulation,
         mechanisms=(record,),
-        priors={settings.name: prior.describe()},
+        priors={settings.name: plan.prior.describe()},
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dpdepth.families import Family, NormalFamily, closed_form, compiled_family
+from pymc_dpdepth.graph_values import constant_value
 
 __all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "is_random", "read_prior"]
 
@@ -17,6 +18,7 @@ QUARTILE = 0.25
 MARGIN = 0.25
 LONGEST_DECIMAL = 17  # significant digits that tell any two doubles apart
 EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
+LARGEST = float(np.finfo(np.float64).max)
 FLAT_NAMES = {"flat", "half_flat"}
 
 
@@ -132,26 +134,54 @@ class ProductPrior:
         -------
         ndarray of float64, shape (k, d)
         """
+        near, far, upper = self._margins(keys)
+        ends = [self._numbers(tail, upper) for tail in (near, far)]
+        return shortest_decimal(np.minimum(*ends), np.maximum(*ends))
+
+    def enclose(self, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return numbers between which `values` of all cells of runs lie.
+
+        Parameters
+        ----------
+        first, last : ndarray of int64, shape (k, d)
+            Inclusive ends of runs of cells.
+
+        Returns
+        -------
+        low, high : ndarray of float64, shape (k, d), finite
+        """
+        ends = []
+        for keys, lowest in ((first, True), (last, False)):
+            near, far, upper = self._margins(keys)
+            ends.append(self._numbers(np.where(upper == lowest, far, near), upper))
+        low, high = (np.clip(end, -LARGEST, LARGEST) for end in ends)
+        # A run of one cell is its number; a tail's infinite end gives way there, as it does in `values`.
+        one = (first == last).all(axis=1)
+        if one.any():
+            low[one] = high[one] = self.values(first[one])
+        return low, high
+
+    def _margins(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the tails at both ends of cells with their margins, and whether they are upper tails."""
         from pymc_dpdepth.grid import tail_edges
 
         floors = self.floors()
         upper, near, far = tail_edges(keys, floors[:, 0], floors[:, 1])
         margin = MARGIN * (far - near)
-        near, far = np.maximum(near - margin, 0.0), np.minimum(far + margin, 0.5)
-        values = np.empty(keys.shape)
+        return np.maximum(near - margin, 0.0), np.minimum(far + margin, 0.5), upper
+
+    def _numbers(self, tails: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Return the numbers with these lower tails, or upper tails, shape (k, d)."""
+        numbers = np.empty(tails.shape)
         for block in self.blocks:
             columns = block.columns
             with np.errstate(all="ignore"):
-                ends = [
-                    np.where(
-                        upper[:, columns],
-                        block.family.from_upper(tail[:, columns], *block.parameters),
-                        block.family.from_lower(tail[:, columns], *block.parameters),
-                    )
-                    for tail in (near, far)
-                ]
-                values[:, columns] = shortest_decimal(np.minimum(*ends), np.maximum(*ends))
-        return values
+                numbers[:, columns] = np.where(
+                    upper[:, columns],
+                    block.family.from_upper(tails[:, columns], *block.parameters),
+                    block.family.from_lower(tails[:, columns], *block.parameters),
+                )
+        return numbers
 
     def quantile(self, probability: float) -> np.ndarray:
         """Return the quantiles of all coordinates, shape (d,)."""
@@ -354,7 +384,7 @@ def _constant_parameters(node, family_name: str, width: int) -> tuple[np.ndarray
         variables = [v for v in node.inputs if isinstance(v.type, TensorType) and not _is_size(v)]
     parameters = []
     for variable in variables:
-        value = _constant_value(variable)
+        value = constant_value(variable)
         if value is None:
             raise NotAProductPriorError(f"a parameter of {family_name} depends on another random variable")
         try:
@@ -373,50 +403,3 @@ def _json_number(value: float) -> float | str:
 
 def _is_size(variable) -> bool:
     return variable.ndim == 1 and variable.type.dtype == "int64"
-
-
-def _constant_value(variable) -> np.ndarray | None:
-    """Return the value of a variable that depends on constants and shared variables alone, else None.
-
-    Shared variables (`pm.Data`, and what `pm.do` fixes) have the value that they hold now.
-    """
-    from pymc.pytensorf import constant_fold
-    from pytensor.graph.basic import Constant
-    from pytensor.tensor.elemwise import DimShuffle
-
-    if isinstance(variable, Constant):
-        return np.asarray(variable.data)
-    variable = _with_shared_values(variable)
-    if variable is None:
-        return None
-    if isinstance(variable, Constant):
-        return np.asarray(variable.data)
-    if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
-        inner = _constant_value(variable.owner.inputs[0])
-        if inner is not None and inner.ndim <= 1:
-            return inner.reshape(-1) if variable.ndim else inner
-    (folded,) = constant_fold([variable], raise_not_constant=False)
-    return np.asarray(folded) if isinstance(folded, np.ndarray | np.generic) else None
-
-
-def _with_shared_values(variable):
-    """Return a variable with constants in the place of shared variables, or None if something else stands behind it.
-
-    A random ancestor, or any other use of a generator, has a generator behind it, which is no tensor.
-    """
-    import pytensor.tensor as pt
-    from pytensor.compile.sharedvalue import SharedVariable
-    from pytensor.graph.basic import Constant
-    from pytensor.graph.replace import graph_replace
-    from pytensor.graph.traversal import graph_inputs
-    from pytensor.tensor.type import TensorType
-
-    values = {}
-    for root in graph_inputs([variable]):
-        if isinstance(root, SharedVariable) and isinstance(root.type, TensorType):
-            values[root] = pt.constant(root.get_value(), dtype=root.type.dtype)
-        elif not isinstance(root, Constant):
-            return None
-    if variable in values:
-        return values[variable]
-    return graph_replace(variable, values, strict=False) if values else variable

@@ -9,6 +9,7 @@ import pymc_dpdepth as dpd
 from pymc_dpdepth import from_model
 from pymc_dpdepth.budget import charge, check_ledger
 from pymc_dpdepth.mechanism import exponential_mechanism
+from pymc_dpdepth.samplers.branch_plan import BranchPlan
 from pymc_dpdepth.samplers.exact import ExactPlan
 
 ROWS = np.array([[0.31, -1.2], [0.31, 0.4], [-2.07, 0.9], [1.44, 2.3], [0.05, -0.6]])
@@ -46,16 +47,17 @@ def test_the_cost_is_charged_once(ledger, model_of):
 DRAWS = {
     "median": (ExactPlan, "draw", lambda model, **o: dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, **o)),
     "model": (ExactPlan, "draw", lambda model, **o: dpd.release(model("halfspace"), **o)),
+    "branch and bound": (BranchPlan, "draw", lambda model, **o: dpd.release(model(SMOOTH), **o)),
     "chains": (
         from_model,
         "sample_markov",
-        lambda model, **o: dpd.release(model(SMOOTH), accept_asymptotic=True, **o),
+        lambda model, **o: dpd.release(model(SMOOTH), sampler="nuts", accept_asymptotic=True, **o),
     ),
     "median by chains": (
         from_model,
         "sample_markov",
         lambda model, **o: dpd.private_median(
-            ROWS, epsilon=1.0, prior=PRIOR, depth=SMOOTH, accept_asymptotic=True, **o
+            ROWS, epsilon=1.0, prior=PRIOR, depth=SMOOTH, sampler="nuts", accept_asymptotic=True, **o
         ),
     ),
     "trace": (
@@ -126,10 +128,11 @@ REFUSALS = {
     "prior of another type": median(prior=3.0),
     "depth unknown": median(depth="tukey"),
     "depth projection": median(depth="projection"),
-    "depth smooth": median(depth=SMOOTH),
+    "depth smooth": median(depth=SMOOTH, sampler="products"),
     "directions": median(directions=np.ones((2, 3))),
-    "all directions": median(depth=dpd.Halfspace(directions=None)),
-    "directions rotated": median(directions=dpd.Directions.uniform(2, 5, seed=1)),
+    "all directions": median(depth=dpd.Halfspace(directions=None), sampler="boxes"),
+    "directions rotated": median(directions=dpd.Directions.uniform(2, 5, seed=1), sampler="boxes"),
+    "six dimensions": median(np.zeros((5, 6)), depth="spatial"),
     "sampler unknown": median(sampler="gibbs"),
     "sampler does not fit": median(sampler="segments"),
     "sampler chain": median(sampler="smc"),
@@ -143,7 +146,7 @@ REFUSALS = {
     "unknown column": median(columns=["x7"]),
     "three axes": median(np.zeros((2, 2, 2))),
     "no columns": median(np.zeros((2, 0))),
-    "model smooth": released(SMOOTH),
+    "model smooth": released(SMOOTH, sampler="nuts"),
     "model sampler": released(sampler="segments"),
     "model unknown sampler": released(sampler="gibbs"),
     "model chain": released(sampler="slice"),

@@ -279,3 +279,12 @@ def test_a_decimal_depends_on_its_own_interval_alone():
         for m, w in zip(middle.ravel(), width.ravel(), strict=True)
     ]
     assert together.ravel().tolist() == alone
+
+
+def test_a_subnormal_sigma_gives_keys_on_the_grid():
+    rows = np.array([[0.0], [1e-310], [-1e-310], [1.0], [-1e308]])
+    keys = np.empty((1, 5), dtype=np.int64)
+    grid.normal_keys(rows, np.zeros(1), np.array([1e-310]), keys)
+    assert (keys >= exact_grid.NO_END).all() and (keys <= exact_grid.LAST - exact_grid.NO_END).all()
+    assert keys[0, 0] in (exact_grid.FIRST_UPPER, exact_grid.FIRST_UPPER - 1)
+    assert keys[0, 2] < keys[0, 0] < keys[0, 1]

@@ -83,8 +83,9 @@ def test_seldom_used_heavy_modules_are_imported_where_they_are_used(path):
 
 
 FOUNDATIONS = (
-    "errors bits grid families priors prior_strings randomness tables table_columns table_files record_fields".split()
-)
+    "errors bits grid families graph_values priors normal_vector prior_strings randomness "
+    "tables table_columns table_files record_fields"
+).split()
 LAYERS = {name: 0 for name in FOUNDATIONS} | {
     "depths": 1,
     "op": 2,

@@ -1,5 +1,6 @@
 import re
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -426,9 +427,15 @@ def test_no_rows_leave_the_prior(model_of):
 def test_rows_of_one_person_multiply_the_cost():
     settings = settings_of(max_rows_per_unit=4, epsilon=0.5)
     assert (settings.epsilon, settings.unit_epsilon) == (0.5, 2.0)
-    assert settings.beta == 0.5 * 5 / 2  # the cost changes, the mechanism does not
-    made = dpd.release(add(max_rows_per_unit=4, epsilon=0.5))
-    assert (made.epsilon, made.max_rows_per_unit) == (2.0, 4)
+
+
+def test_the_cost_of_several_rows_is_never_rounded_down():
+    # Numbers are read as written (privacy.rounding): 0.57 is 57/100, and 0.3 is 3/10.
+    for m, epsilon in ((100, 0.57), (3, 0.1), (7, 0.3), (49, 1.1)):
+        location = pm.Normal.dist(0, 1, shape=1)
+        settings, *_ = set_up("m", location, np.zeros((5, 1)), depth="halfspace", epsilon=epsilon, max_rows_per_unit=m)
+        exact = m * Fraction(repr(epsilon))
+        assert exact <= Fraction(repr(settings.unit_epsilon)) <= exact * (1 + Fraction(1, 2**51))
 
 
 SMOOTH = dpd.IntegratedDual(smoothing=1.0, directions=dpd.Directions.orthonormal(2, seed=0))

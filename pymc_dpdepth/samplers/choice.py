@@ -19,9 +19,9 @@ import numba
 import numpy as np
 
 from pymc_dpdepth.randomness import DISCARDED_BITS, RandomBits
-from pymc_dpdepth.samplers.weights import ROUNDOFF, Interval
+from pymc_dpdepth.samplers.weights import POWER_ROUNDINGS, ROUNDOFF, Interval, WeightBase, scaled_power
 
-__all__ = ["choose", "relative_doubles"]
+__all__ = ["accept", "choose", "relative_doubles"]
 
 WORD_BITS = 64
 FIRST_PRECISION = 192
@@ -134,3 +134,57 @@ def _choose_exactly(intervals, uniform: int, bits: RandomBits) -> int:
         if first == end:
             return first
         precision *= 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _decide_powers(counts, powers, power_exponents, words):
+    """Return 1 where U < b^count, 0 where not, -1 where the word's leading 53 bits and doubles cannot tell."""
+    decided = np.empty(counts.size, dtype=np.int64)
+    for i in range(counts.size):
+        if counts[i] == 0:
+            decided[i] = 1
+            continue
+        significand, exponent = scaled_power(powers, power_exponents, counts[i])
+        power = np.ldexp(significand, exponent) if exponent >= LOWEST_SHOWN else 0.0
+        head = np.float64(words[i] >> np.uint64(DISCARDED_BITS))
+        error = 2.0 * POWER_ROUNDINGS * ROUNDOFF
+        if (head + 1.0) * ROUNDOFF <= power * (1.0 - error):
+            decided[i] = 1
+        else:
+            decided[i] = 0 if head * ROUNDOFF >= power * (1.0 + error) + UNSHOWN else -1
+    return decided
+
+
+def accept(counts: np.ndarray, base: WeightBase, words: np.ndarray, bits: RandomBits) -> np.ndarray:
+    """Accept with probabilities b^count: U < b^count, U the number whose first 64 bits are the word, exactly.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (k,)
+        At least 0.
+    base : WeightBase
+    words : ndarray of uint64, shape (k,)
+    bits : RandomBits
+        For more bits of U where the word does not decide.
+
+    Returns
+    -------
+    ndarray of bool, shape (k,)
+    """
+    decided = _decide_powers(counts, *base.table, words)
+    for i in np.flatnonzero(decided < 0):
+        decided[i] = _accept_exactly(int(counts[i]), base, int(words[i]), bits)
+    return decided == 1
+
+
+def _accept_exactly(count: int, base: WeightBase, uniform: int, bits: RandomBits) -> bool:
+    """Go on with the 64 bits `uniform` of U in integers."""
+    length, precision = WORD_BITS, FIRST_PRECISION
+    while True:
+        low, high = base.power(count, precision).ends(-length)
+        if uniform + 1 <= low:
+            return True
+        if uniform >= high:
+            return False
+        uniform, length = uniform << WORD_BITS | int(bits.words(1)[0]), length + WORD_BITS
+        precision = max(precision, 2 * length)

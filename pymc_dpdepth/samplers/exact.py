@@ -49,6 +49,13 @@ class ExactPlan:
     frame: AxisFrame | RotatedFrame
     direction_epsilon: float | None = None
 
+    guarantee = "exact"
+
+    @property
+    def prior(self) -> ProductPrior:
+        """The prior of the location."""
+        return self.frame.prior
+
     @property
     def draw_epsilons(self) -> tuple[float, ...]:
         """Epsilons of the single exponential-mechanism draws that one draw of the plan consists of."""

@@ -31,7 +31,15 @@ import numpy as np
 from pymc_dpdepth.bits import bits_to_float, float_to_bits
 from pymc_dpdepth.grid import EDGE_BITS, EXPONENT_BIAS, SIGNIFICAND_BITS
 
-__all__ = ["POWER_ROUNDINGS", "Interval", "WeightBase", "normalise", "scaled_power"]
+__all__ = [
+    "POWER_ROUNDINGS",
+    "Interval",
+    "WeightBase",
+    "normalise",
+    "scaled_exponentials",
+    "scaled_power",
+    "scaled_powers",
+]
 
 #: Rounding error of one operation on doubles, relative.
 ROUNDOFF = 2.0**-53
@@ -78,6 +86,12 @@ class Interval:
         if shift >= 0:
             return self.low << shift, self.high << shift
         return self.low >> -shift, -(-self.high >> -shift)
+
+    @classmethod
+    def of_double(cls, significand: float, exponent: int) -> Interval:
+        """Return significand * 2^exponent, a double's significand in [1, 2) or 0, exactly."""
+        whole = int(math.ldexp(significand, SIGNIFICAND_BITS))
+        return cls(whole, whole, exponent - SIGNIFICAND_BITS)
 
     @classmethod
     def of_cells(cls, count: int) -> Interval:
@@ -203,3 +217,24 @@ def scaled_power(significands, exponents, count):
         count >>= 1
         i += 1
     return significand, exponent
+
+
+@numba.njit(cache=True, nogil=True)
+def scaled_powers(significands, exponents, counts, powers, power_exponents):
+    """Return s * 2^e * b^count for arrays; POWER_ROUNDINGS + 1 roundings are added."""
+    products, product_exponents = np.empty(counts.size), np.empty(counts.size, dtype=np.int64)
+    for i in range(counts.size):
+        power, exponent = scaled_power(powers, power_exponents, counts[i])
+        products[i], product_exponents[i] = normalise(significands[i] * power, exponents[i] + exponent)
+    return products, product_exponents
+
+
+@numba.njit(cache=True, nogil=True)
+def scaled_exponentials(significands, exponents, logarithms):
+    """Return s * 2^e * exp(x) for arrays, x <= 0, as doubles; no bound on their rounding is claimed."""
+    products, product_exponents = np.empty(logarithms.size), np.empty(logarithms.size, dtype=np.int64)
+    for i in range(logarithms.size):
+        whole = np.floor(logarithms[i] * LOG2_E)
+        power = math.exp(logarithms[i] - whole / LOG2_E)
+        products[i], product_exponents[i] = normalise(significands[i] * power, exponents[i] + np.int64(whole))
+    return products, product_exponents

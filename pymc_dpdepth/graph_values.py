@@ -1,0 +1,54 @@
+"""Values of variables of a PyTensor graph that nothing random stands behind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["constant_value"]
+
+
+def constant_value(variable) -> np.ndarray | None:
+    """Return the value of a variable that depends on constants and shared variables alone, else None.
+
+    Shared variables (`pm.Data`, and what `pm.do` fixes) have the value that they hold now.
+    """
+    from pymc.pytensorf import constant_fold
+    from pytensor.graph.basic import Constant
+    from pytensor.tensor.elemwise import DimShuffle
+
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    variable = _with_shared_values(variable)
+    if variable is None:
+        return None
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    if variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        inner = constant_value(variable.owner.inputs[0])
+        if inner is not None and inner.ndim <= 1:
+            return inner.reshape(-1) if variable.ndim else inner
+    (folded,) = constant_fold([variable], raise_not_constant=False)
+    return np.asarray(folded) if isinstance(folded, np.ndarray | np.generic) else None
+
+
+def _with_shared_values(variable):
+    """Return a variable with constants in the place of shared variables, or None if something else stands behind it.
+
+    A random ancestor, or any other use of a generator, has a generator behind it, which is no tensor.
+    """
+    import pytensor.tensor as pt
+    from pytensor.compile.sharedvalue import SharedVariable
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.replace import graph_replace
+    from pytensor.graph.traversal import graph_inputs
+    from pytensor.tensor.type import TensorType
+
+    values = {}
+    for root in graph_inputs([variable]):
+        if isinstance(root, SharedVariable) and isinstance(root.type, TensorType):
+            values[root] = pt.constant(root.get_value(), dtype=root.type.dtype)
+        elif not isinstance(root, Constant):
+            return None
+    if variable in values:
+        return values[variable]
+    return graph_replace(variable, values, strict=False) if values else variable
