@@ -26,6 +26,7 @@ _HOMES = {
     "PrivacyLoss": "privacy.privacy_loss",
     "PrivacyAccountant": "privacy.accountant",
     "plot_release": "plots",
+    "plot_depth_contours": "depth_plots",
     "Ledger": "privacy.ledger",
     "NoExactSamplerError": "samplers.exact",
     "ApproximateSamplingWarning": "errors",
