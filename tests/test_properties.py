@@ -215,7 +215,7 @@ def ratios(plan, x, y, factor=1):
     return [(math.prod(high for high, _ in pairs), math.prod(low for _, low in pairs))]
 
 
-@examples(60)
+@examples(150)
 @given(cases_and_neighbours(st.sampled_from([-1e300, -1.0, -0.0, 0.0, 1.0, 1e300]) | st.floats(-3, 3), most_d=2))
 def test_neighbours_lose_at_most_epsilon_to_the_bit(case_and_tables):
     # More than epsilon-DP: the log ratio ranges over an interval of length epsilon, as `bounded_range` tells ledgers.
@@ -230,11 +230,15 @@ def test_neighbours_lose_at_most_epsilon_to_the_bit(case_and_tables):
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("kind", ["one axis", "axes"])
-def test_a_beta_that_is_twice_too_large_loses_more(depth, kind):
-    case = Case(2, 2, "uniform", depth, kind)
-    x, y = np.full((2, 2), -1 + 1e-3), np.full((2, 2), -1 + 1e-3)
-    x[1], y[1] = -1.0, 1.0
+def test_epsilon_holds_where_it_is_nearly_spent_and_twice_the_beta_loses_more(depth, kind):
+    # Rows at one end, so that most prior mass lies beside them; one crosses over along both axes.
+    case = Case(3, 2, "uniform", depth, kind)
+    x = np.full((3, 2), -1 + 1e-3)
+    y = x.copy()
+    x[2], y[2] = -1.0, 1.0
     plan = case.plan(x)
+    ((high, low),) = ratios(plan, x, y)
+    assert exp_below(1.0) < high / low <= exp_below(2.0)
     ((high, low),) = ratios(plan, x, y, factor=2)
     assert high > low * exp_below(2.0)
 
