@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from pymc_dpdepth.depths.aggregate import CLAMP, axis_of, count_below, count_up_to, project_point
-from pymc_dpdepth.depths.univariate import univariate_count
+from pymc_dpdepth.depths.univariate import TUKEY, univariate_count
 
 if TYPE_CHECKING:
     from pymc_dpdepth.depths.directional import DirectionalDepth
@@ -85,7 +85,9 @@ class DirectionalBoxBound(BoxBound):
         self._ordered, self._directions, self._code = depth.prepare(rows)
         m, n = self._ordered.shape
         self._mean = depth.aggregation == "mean"
-        self._most_below, self._most_above = _count_tables(self._ordered, self._code[0])
+        # min(le, ge) grows with both counts, so min(le(b), ge(a)) and the direction's largest count say it all.
+        tables = _count_tables if self._code[0] != TUKEY.code else _largest_counts
+        self._most_below, self._most_above = tables(self._ordered, self._code[0])
         self.sensitivity_count = (m if self._mean else 1) * depth.univariate.sensitivity_count(n)
         self.influence = np.abs(self._directions).mean(axis=0)
 
@@ -126,6 +128,22 @@ def _count_tables(ordered, code):
 
 
 @numba.njit(cache=True, nogil=True)
+def _largest_counts(ordered, code):
+    """Return each direction's largest count, as tables of one column."""
+    m, n = ordered.shape
+    largest = np.zeros((m, 1), dtype=np.int64)
+    for k in range(m):
+        start = 0
+        for i in range(n):
+            if i + 1 == n or ordered[k, i + 1] != ordered[k, i]:
+                # At the atom, and in the gap below it.
+                largest[k, 0] = max(largest[k, 0], univariate_count(code, i + 1, n - start))
+                largest[k, 0] = max(largest[k, 0], univariate_count(code, start, n - start))
+                start = i + 1
+    return largest, largest
+
+
+@numba.njit(cache=True, nogil=True)
 def _ends(low, high, direction):
     """Return the smallest and the largest computed projection over a box; the additions are those of project_point."""
     axis = axis_of(direction)
@@ -151,7 +169,11 @@ def _upper_counts(low, high, ordered, directions, most_below, most_above, mean):
         for k in range(m):
             a, b = _ends(low[i], high[i], directions[k])
             first = count_below(ordered[k], a, 0, n)
-            most = min(most_below[k, count_up_to(ordered[k], b, first, n)], most_above[k, n - first])
+            below, above = count_up_to(ordered[k], b, first, n), n - first
+            if most_below.shape[1] == 1:
+                most = min(below, above, most_below[k, 0])
+            else:
+                most = min(most_below[k, below], most_above[k, above])
             total += most
             smallest = min(smallest, most)
         bounds[i] = total if mean else smallest
