@@ -12,7 +12,17 @@ turns of all rows by 0 and 2 pi, with 0 <= a < 2 pi before,
     k_i >= #{b_j < a_i + pi and a_j > b_i} >= #{b_j < a_i + pi} - #{a_j <= b_i},
 
 and no row is counted with both turns, since a_j > b_i and b_j + 2 pi < a_i + pi contradict each other. Rows in the box
-are left out: they have no angle, and k_i >= 0 for them. Computed angles are moved apart by more than their error.
+are left out: they have no angle, and some triangles are lost. Computed angles are moved apart by more than their error.
+With a_i > b_j in place of a_j > b_i the same counts rows behind i, so that k_i has an upper bound too.
+
+What the bounds of single k_i lose would add up, though k_i that grows makes another one fall: of two rows one is ahead
+of the other, unless they are on opposite rays. With m rows outside the box,
+
+    sum_i k_i = C(m, 2) - the number of pairs on opposite rays,
+
+and the sum of C(k_i, 2) is at least its minimum under that constraint. The row i has no more rows on the ray opposite
+to it than there are on one ray from X_i, which is 1 for rows in general position, or than are neither ahead nor behind
+for certain. Half the sum of these bounds the pairs.
 
 A triangle that contains x has a vertex in every closed half-plane that does. So where one holds k rows, no more than
 C(n, 3) - C(n - k, 3) contain x.
@@ -43,6 +53,10 @@ DIRECTIONS = 16
 # differences below 4 pi, by less than 2^-49 each.
 ANGLE_ROUNDING = 2.0**-46
 FULL_TURN = 2 * math.pi
+# Keys of rays are wrong by less than 2^-50.
+NEAR_KEY = 2.0**-48
+MOST_ROWS_FOR_RAYS = 2**14  # for more, n sorts of n rays take too long
+MOST_ROWS = 2**20  # for more, n^3 / 2 may not fit in 63 bits
 SMALL_SORT = 16  # up to so many angles in a bucket, insertion is faster than a general sort
 
 
@@ -101,13 +115,14 @@ class PlaneSimplicialBoxBound(BoxBound):
         (self._columns,) = depth.prepare(rows)
         self._directions = spread_directions(2, DIRECTIONS)
         self._keys = side_keys(self._columns, self._directions)
+        self._opposite = _most_on_rays(self._columns)
         self.sensitivity_count = math.comb(len(rows) - 1, 2) if len(rows) > 2 else 0
         spreads = np.ptp(rows / (2 * 2), axis=0) if len(rows) else np.zeros(2)
         self.influence = spreads.max() / spreads if spreads.min() > 0 else np.ones(2)
 
     def upper(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return upper bounds of the count over boxes."""
-        return _upper_triangles(low, high, self._columns, *self._keys, self._directions)
+        return _upper_triangles(low, high, self._columns, self._opposite, *self._keys, self._directions)
 
     def score(self, points: np.ndarray, least: np.ndarray) -> np.ndarray:
         """Return the counts of points."""
@@ -177,13 +192,28 @@ def _angles(left, right, bottom, top):
 
 
 @numba.njit(cache=True, nogil=True)
+def _is_outside(x, y, low, high):
+    return (x > high[0]) | (x < low[0]) | (y > high[1]) | (y < low[1])
+
+
+@numba.njit(cache=True, nogil=True)
+def _put_outside(low, high, columns, values, chosen):
+    """Put the values of the rows outside a box into `chosen`, in the order of `_row_angles`."""
+    m = 0
+    for i in range(columns.shape[1]):
+        if _is_outside(columns[0, i], columns[1, i], low, high):
+            chosen[m] = values[i]
+            m += 1
+
+
+@numba.njit(cache=True, nogil=True)
 def _row_angles(low, high, columns, starts, stops):
     """Fill the angles between which rows outside a box are seen, moved apart; return their number."""
     m = 0
     for i in range(columns.shape[1]):
         x, y = columns[0, i], columns[1, i]
-        left, right, bottom, top = x - high[0], x - low[0], y - high[1], y - low[1]
-        if left > 0.0 or right < 0.0 or bottom > 0.0 or top < 0.0:
+        if _is_outside(x, y, low, high):
+            left, right, bottom, top = x - high[0], x - low[0], y - high[1], y - low[1]
             if max(max(-left, right), max(-bottom, top)) == np.inf:
                 left, right, bottom, top = (
                     x / 4 - high[0] / 4,
@@ -233,45 +263,127 @@ def _sort(values, scale, ends, ordered):
 
 
 @numba.njit(cache=True, nogil=True)
-def _missing_for_certain(low, high, columns, room, ends):
-    """Return a lower bound of the number of triangles that miss x, for all x of a box; `room` is (4, n)."""
+def _most_on_rays(columns):
+    """Return, for each row, a bound of the number of others that are on one ray from it."""
+    n = columns.shape[1]
+    most = np.full(n, n, np.int64)
+    if n > MOST_ROWS_FOR_RAYS:
+        return most
+    keys, ordered, ends = np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
+    for i in range(n):
+        m = 0
+        for j in range(n):
+            x, y = columns[0, j] - columns[0, i], columns[1, j] - columns[1, i]
+            if abs(x) + abs(y) == np.inf:
+                x, y = columns[0, j] / 4 - columns[0, i] / 4, columns[1, j] / 4 - columns[1, i] / 4
+            length = abs(x) + abs(y)
+            if length > 0.0:
+                keys[m] = 1.0 - x / length if y >= 0.0 else 3.0 + x / length  # grows with the angle, from 0 to 4
+                m += 1
+        if m == 0:
+            most[i] = 0
+            continue
+        _sort(keys[:m], m / 4, ends, ordered)
+        # Rows on one ray have nearly the same key, and neighbours with nearly the same key may be on one.
+        largest, run, first = 1, 1, m
+        for j in range(1, m):
+            if ordered[j] - ordered[j - 1] <= NEAR_KEY:
+                run += 1
+            else:
+                first = min(first, j)
+                run = 1
+            largest = max(largest, run)
+        # A key of almost 4 is next to one of 0.
+        most[i] = min(max(largest, run + first), m) if ordered[m - 1] >= 4.0 - NEAR_KEY else largest
+    return most
+
+
+@numba.njit(cache=True, nogil=True)
+def _certain_pairs(low, high, columns, room, ends, fewest, most):
+    """Fill the fewest and the most followers of each row outside a box, among these rows; return their number."""
     starts, stops, by_start, by_stop = room
     m = _row_angles(low, high, columns, starts, stops)
     if m < 3:
-        return 0
+        return m
     # Starts are below 2 pi, stops below 3 pi.
     start_scale, stop_scale = m / FULL_TURN, m / (FULL_TURN + math.pi)
     _sort(starts[:m], start_scale, ends[0], by_start)
     _sort(stops[:m], stop_scale, ends[1], by_stop)
-    missing = 0
     for i in range(m):
-        ahead = 0
+        ahead = behind = 0
         for turn in (0.0, FULL_TURN):
             t = starts[i] + math.pi - turn - ANGLE_ROUNDING
-            if t > 0.0:
-                bucket = _bucket(t, stop_scale, m)
-                ahead += count_below(by_stop, t, ends[1, bucket], ends[1, bucket + 1])
+            bucket = _bucket(t, stop_scale, m)
+            ahead += count_below(by_stop, t, ends[1, bucket], ends[1, bucket + 1])
             t = stops[i] - turn + ANGLE_ROUNDING
-            if t > -FULL_TURN:
-                bucket = _bucket(t, start_scale, m)
-                ahead -= count_up_to(by_start, t, ends[0, bucket], ends[0, bucket + 1])
-        if ahead > 1:
-            missing += pairs(ahead)
-    return missing
+            bucket = _bucket(t, start_scale, m)
+            ahead -= count_up_to(by_start, t, ends[0, bucket], ends[0, bucket + 1])
+            t = starts[i] + turn - ANGLE_ROUNDING
+            bucket = _bucket(t, stop_scale, m)
+            behind += count_below(by_stop, t, ends[1, bucket], ends[1, bucket + 1])
+            t = stops[i] - math.pi + turn + ANGLE_ROUNDING
+            bucket = _bucket(t, start_scale, m)
+            behind -= count_up_to(by_start, t, ends[0, bucket], ends[0, bucket + 1])
+        fewest[i] = max(ahead, 0)
+        most[i] = m - 1 - max(behind, 0)
+    return m
 
 
 @numba.njit(cache=True, nogil=True)
-def _upper_triangles(low, high, columns, low_keys, high_keys, directions):
+def _least_missing(fewest, most, total):
+    """Return a lower bound of sum_i C(k_i, 2) for whole numbers fewest_i <= k_i <= most_i that add up to `total`.
+
+    For any whole number c, k (k - 1) / 2 - c k is least at k = c, so that the sum is at least that of C(k_i, 2) at c
+    clipped to the limits, and c times what these k_i lack of the total. The largest bound is where they lack least.
+    """
+    m = fewest.size
+    level, above = 0, m if m <= MOST_ROWS else 1
+    while above - level > 1:
+        middle = (level + above) // 2
+        clipped = 0
+        for i in range(m):
+            clipped += min(max(middle, fewest[i]), most[i])
+        if clipped <= total:
+            level = middle
+        else:
+            above = middle
+    missing, clipped = 0, 0
+    for i in range(m):
+        k = min(max(level, fewest[i]), most[i])
+        missing += pairs(k)
+        clipped += k
+    return missing + level * (total - clipped)
+
+
+@numba.njit(cache=True, nogil=True)
+def _missing_for_certain(low, high, columns, opposite, room, ends, limits):
+    """Return a lower bound of the number of triangles that miss x, for all x of a box.
+
+    `room` (4, n), `ends` (2, n + 1) and `limits` (3, n) are there to work in.
+    """
+    fewest, most, seen = limits
+    m = _certain_pairs(low, high, columns, room, ends, fewest, most)
+    if m < 3:
+        return 0
+    _put_outside(low, high, columns, opposite, seen)
+    on_opposite_rays = 0
+    for i in range(m):
+        on_opposite_rays += min(most[i] - fewest[i], seen[i])
+    return _least_missing(fewest[:m], most[:m], pairs(m) - on_opposite_rays // 2)
+
+
+@numba.njit(cache=True, nogil=True)
+def _upper_triangles(low, high, columns, opposite, low_keys, high_keys, directions):
     n = columns.shape[1]
     counts = np.zeros(low.shape[0], np.int64)
     if n < 3:
         return counts
-    room, ends = np.empty((4, n)), np.empty((2, n + 1), np.int64)
+    room, ends, limits = np.empty((4, n)), np.empty((2, n + 1), np.int64), np.empty((3, n), np.int64)
     for i in range(counts.size):
         fewest = fewest_in_halfspaces(low[i], high[i], low_keys, high_keys, directions, n)
         if fewest > 0:
-            missing = max(_missing_for_certain(low[i], high[i], columns, room, ends), triples(n - fewest))
-            counts[i] = triples(n) - missing
+            missing = _missing_for_certain(low[i], high[i], columns, opposite, room, ends, limits)
+            counts[i] = triples(n) - max(missing, triples(n - fewest))
     return counts
 
 
