@@ -193,6 +193,7 @@ def _newton_step(start: _Distances, rows: np.ndarray) -> _Distances:
 MOST_RUNGS, LARGEST_RATIO = 16, 4.0  # of a ladder of smoothings from one that sees no single rows to the one asked for
 DEEP_ROWS = 5  # that a search starts from besides other points
 MOST_HALVINGS = 10  # of steps of about the rows' spread
+MOST_PAIRED = 40  # steps of which sums of two are tried as well: 780 sums
 IMPROVEMENT = 1e-12  # of a depth: less may be rounding
 TOLERANCE = 1e-15  # of steps, sums of squares and gradients: the least that the solver takes is 2.2e-16
 
@@ -243,7 +244,8 @@ class _SmoothedShares:
     def search_around(self, point: np.ndarray, smoothing: float) -> np.ndarray:
         """Return the best point that steps along directions and axes lead to, from about the spread to short ones.
 
-        It needs no derivatives, which are 0 on the plateaus of a sharp depth.
+        Where these are few, sums of two are steps too: plateaus may meet in between. It needs no derivatives, which are
+        0 on the plateaus of a sharp depth.
         """
         from pymc_dpdepth.depths.aggregate import mean_smoothed_depths, smoothing_block, smoothing_factors
 
@@ -252,6 +254,9 @@ class _SmoothedShares:
         prepared = self.ordered, factors, self.directions, np.array([smoothing, width])
         steps = np.concatenate([self.directions, np.eye(len(point))])
         steps = np.concatenate([steps, -steps])
+        if len(steps) <= MOST_PAIRED:
+            one, other = np.triu_indices(len(steps), 1)
+            steps = np.concatenate([steps, steps[one] + steps[other]])
         deepest = mean_smoothed_depths(point[None], *prepared)[0][0]
         for halvings in range(MOST_HALVINGS):
             while True:

@@ -195,9 +195,10 @@ def test_no_point_of_a_grid_is_deeper(d, m, smoothing):
         assert np.abs(gradient).max() <= 1e-9 * max(smoothing, 1.0)
 
 
-@pytest.mark.parametrize("seed", [54, 234, 383])
+@pytest.mark.parametrize("seed", [54, 225, 234, 383])
 def test_sharp_depths_that_need_several_starts(seed):
-    # Found among 800 tables: a search from the coordinatewise median alone ends on a lower plateau.
+    # Found among 800 tables: a search from the coordinatewise median alone ends on a lower plateau, and so do all
+    # searches for seeds 225 and 234 where steps along sums of directions are left out.
     generator = np.random.default_rng(seed)
     depth = IntegratedDual(3000.0, Directions.uniform(2, 7, seed=seed))
     integers = generator.integers(-3, 4, size=(int(generator.integers(1, 25)), 2)).astype(float)
