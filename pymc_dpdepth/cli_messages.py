@@ -27,6 +27,8 @@ AS_OPTIONS = {
     "max_rows_per_unit": "--max-rows-per-unit",
     "epsilon=1.0 (with delta=1e-6 or not) or rho=0.1": "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1",
     'sampler="concentrated"': "--sampler concentrated",
+    'sampler="certified"': "--sampler certified",
+    "pass delta=1e-6 (below 1/n) beside epsilon.": "pass --delta 1e-6 (below 1/n) beside --epsilon.",
     "pass delta=1e-6 (below 1/n) beside epsilon, or rho= in its place": "pass --delta 1e-6 (below 1/n) beside "
     "--epsilon, or --rho in its place",
 }
@@ -36,6 +38,7 @@ SAMPLERS_IN_WORDS = {
     "boxes": "an exact draw",
     "products": "an exact draw",
     "concentrated": "an exact draw for each direction",
+    "certified": "a fixed number of tries, with a proved delta",
     "nuts": "one draw of a Markov chain",
     "slice": "one draw of a Markov chain",
     "smc": "one draw of sequential Monte Carlo",

@@ -18,6 +18,7 @@ from pymc_dpdepth.priors import components, is_random
 from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.branch_plan import BranchPlan
+from pymc_dpdepth.samplers.certified import CERTIFIED, CertifiedPlan, plan_certified
 from pymc_dpdepth.samplers.concentrated import (
     AskedBudget,
     Cost,
@@ -81,9 +82,12 @@ def private_median(
         Replaces the directions of the depth.
     columns : sequence of str or int, optional
         Columns to use; all by default.
-    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "concentrated", "nuts", "slice", "smc"}
+    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "concentrated", "certified", "nuts",
+            "slice", "smc"}
         "auto" takes the exact sampler where there is one; with delta or rho it chooses between the joint draw and the
         concentrated release, by the number of directions and the budget alone. The Release says what was chosen.
+        "certified", with delta > 0, makes a fixed number of tries, so that the running time hardly depends on the rows;
+        it is refused where n * epsilon is large.
     nonfinite : {"raise", "prior"}
         Refuse non-finite entries before anything is charged, or set them to the prior's median.
     max_rows_per_unit : int
@@ -148,7 +152,7 @@ def private_median(
     import xarray as xr
 
     check_ledger(ledger)
-    check_sampler(sampler, (*SAMPLERS, CONCENTRATED))
+    check_sampler(sampler, (*SAMPLERS, CONCENTRATED, CERTIFIED))
     budget = read_budget(epsilon, delta, rho)
     table = data if isinstance(data, Table) else read_table(data, columns)
     location = prior_distribution(prior, table.columns)
@@ -165,7 +169,8 @@ def private_median(
     _warn_if_delta_is_large(budget.delta, settings.n)
     plan = exact_or_consent(lambda: _plan(settings, product, location, budget, sampler), sampler, accept_asymptotic)
     if plan is not None:
-        return _exact_release(plan, rows, cost_of(plan, budget), ledger, random_seed)
+        cost = plan.cost if isinstance(plan, CertifiedPlan) else cost_of(plan, budget)
+        return _exact_release(plan, rows, cost, ledger, random_seed)
     model = _model(settings, location, rows)
     made = release(
         model,
@@ -226,8 +231,12 @@ def _scalar(entry: Any, column: str):
     return entry[None] if entry.ndim == 0 else entry
 
 
-def _plan(settings: Mechanism, prior, location, budget: AskedBudget, sampler: str) -> ExactPlan | BranchPlan:
+def _plan(
+    settings: Mechanism, prior, location, budget: AskedBudget, sampler: str
+) -> ExactPlan | BranchPlan | CertifiedPlan:
     """Return the joint plan or the concentrated one, by public quantities alone."""
+    if sampler == CERTIFIED:
+        return plan_certified(settings, prior, location, budget.delta)
     if budget.rho is None:
         if sampler == CONCENTRATED:
             raise ValueError(
@@ -256,7 +265,7 @@ def _warn_if_delta_is_large(delta: float, n: int) -> None:
         )
 
 
-def _exact_release(plan: ExactPlan | BranchPlan, rows, cost: Cost, ledger, random_seed) -> Release:
+def _exact_release(plan: ExactPlan | BranchPlan | CertifiedPlan, rows, cost: Cost, ledger, random_seed) -> Release:
     """Charge, draw once and record; no PyMC model is built."""
     import xarray as xr
 

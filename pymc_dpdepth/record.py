@@ -38,6 +38,10 @@ GUARANTEES = {
         "exact in real arithmetic and run in doubles, the output on a grid chosen without the data: epsilon is "
         "claimed for real arithmetic"
     ),
+    "certified": (
+        "a fixed number of tries, chosen without the data, with a proved bound on the probability that they miss: "
+        "(epsilon, delta) holds together"
+    ),
     "asymptotic": "one draw of a Markov chain that only approaches its target: epsilon is nominal, not proved",
 }
 
@@ -56,7 +60,7 @@ class Release:
         Privacy loss, added up over the model's mechanisms and multiplied by `max_rows_per_unit`.
     rho : float or None
         Cost in zero-concentrated DP, where it was asked for or composed in it; a second statement of the same cost.
-    guarantee : {"exact", "float64", "asymptotic"}
+    guarantee : {"exact", "float64", "certified", "asymptotic"}
         What stands behind epsilon; `GUARANTEES` has the sentence.
     neighboring : str
         "replace_one": tables of the same number of rows that differ in one.

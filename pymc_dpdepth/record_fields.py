@@ -155,7 +155,12 @@ MECHANISM = an_object(
         "scale": a_list(a_number),
         "nonfinite": a_text,
     },
-    {"realised_epsilon": at_least_0, "direction_epsilon": at_least_0},
+    {
+        "realised_epsilon": at_least_0,
+        "direction_epsilon": at_least_0,
+        "tries": an_integer(0),
+        "proposals": a_text,
+    },
 )
 PRIOR = an_object({"family": a_text, "parameters": by_name(_parameter), "start": an_integer(0), "stop": an_integer(1)})
 # What is in a record besides the schema; `Release` says which of these fields there must be.
