@@ -25,6 +25,7 @@ _HOMES = {
     "exact_privacy_loss": "privacy.privacy_loss",
     "PrivacyLoss": "privacy.privacy_loss",
     "PrivacyAccountant": "privacy.accountant",
+    "diagnose_mixing": "diagnostics.mixing",
     "plot_release": "plots",
     "plot_depth_contours": "depth_plots",
     "Ledger": "privacy.ledger",

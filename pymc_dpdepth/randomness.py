@@ -13,7 +13,7 @@ import numpy as np
 
 from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 
-__all__ = ["RandomBits", "SeededBits", "SystemBits", "random_bits"]
+__all__ = ["RandomBits", "SeededBits", "SystemBits", "curator_generator", "random_bits"]
 
 WORD_BYTES = 8
 DOUBLE_BITS = 53  # significand of a double
@@ -91,6 +91,37 @@ def random_bits(random_seed: int | None) -> RandomBits:
     """
     if random_seed is None:
         return SystemBits()
+    _check_seed(random_seed)
+    warn_user(
+        "random_seed makes this draw reproducible: anyone who knows the seed can undo its privacy. "
+        "It is recorded with simulation=True; leave random_seed out for a release.",
+        PrivacyLeakWarning,
+    )
+    return SeededBits(int(random_seed))
+
+
+def curator_generator(random_seed: int | None) -> np.random.Generator:
+    """Return a NumPy generator for simulations whose results stay with the curator, never for a release.
+
+    A seed gives no warning here, since nothing that is drawn with the generator leaves.
+
+    Parameters
+    ----------
+    random_seed : int or None
+        None seeds it with 128 bits of the operating system.
+
+    Returns
+    -------
+    numpy.random.Generator
+    """
+    if random_seed is None:
+        return np.random.default_rng(SystemBits().seed())
+    _check_seed(random_seed)
+    return np.random.default_rng(int(random_seed))
+
+
+def _check_seed(random_seed) -> None:
+    """Refuse anything but a non-negative integer."""
     integer = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
     if not integer or random_seed < 0:
         got = "a negative one" if integer else type(random_seed).__name__
@@ -98,9 +129,3 @@ def random_bits(random_seed: int | None) -> RandomBits:
             f"random_seed: expected None or a non-negative int, got {got}; "
             "leave it out for a release, pass an int for a simulation."
         )
-    warn_user(
-        "random_seed makes this draw reproducible: anyone who knows the seed can undo its privacy. "
-        "It is recorded with simulation=True; leave random_seed out for a release.",
-        PrivacyLeakWarning,
-    )
-    return SeededBits(int(random_seed))
