@@ -55,7 +55,7 @@ ANGLE_ROUNDING = 2.0**-46
 FULL_TURN = 2 * math.pi
 # Keys of rays are wrong by less than 2^-50.
 NEAR_KEY = 2.0**-48
-MOST_ROWS_FOR_RAYS = 2**14  # for more, n sorts of n rays take too long
+MOST_ROWS_FOR_RAYS = 2**13  # for more, n sorts of n rays take seconds
 MOST_ROWS = 2**20  # for more, n^3 / 2 may not fit in 63 bits
 SMALL_SORT = 16  # up to so many angles in a bucket, insertion is faster than a general sort
 

@@ -1,5 +1,6 @@
 """Upper bounds over boxes: never below the score of a point of the box, and close to it for small boxes."""
 
+import itertools
 import math
 
 import numpy as np
@@ -18,6 +19,7 @@ from pymc_dpdepth.depths import (
     Spatial,
 )
 from pymc_dpdepth.depths.box_bounds import BoxBound
+from pymc_dpdepth.depths.simplicial_bounds import _least_missing, _most_on_rays
 
 
 def closeness(theta, X):
@@ -212,6 +214,43 @@ def test_spatial_bounds_cancel_what_opposite_rows_do():
     best = bound.score(corners, np.zeros(8)).max()
     # The slope is taken up to the second order: r^2 mean(1 / |v|^2) is some 3 h^2, and a row in the box adds 2 / n.
     assert 0 <= bound.upper(place - h, place + h)[0] - best < 10 * h**2 + 2 / len(rows)
+
+
+def test_simplicial_bounds_cancel_what_one_row_loses_and_another_gains():
+    """Each of 300 rows may pass some h / |v| n / pi others: without cancelling that is about n h / 2 sensitivities."""
+    generator = np.random.default_rng(11)
+    rows = generator.standard_normal((300, 2))
+    bound, h = Simplicial().box_bound(rows), 0.05
+    places = generator.standard_normal((20, 2)) * 0.1
+    gaps = (bound.upper(places - h, places + h) - bound.score(places, np.zeros(20))) / bound.sensitivity_count
+    assert gaps.min() >= 0
+    assert gaps.mean() < len(rows) * h / 10
+
+
+def test_least_missing_triangles_by_brute_force():
+    generator = np.random.default_rng(12)
+    for _ in range(200):
+        fewest = generator.integers(0, 4, 4)
+        most = fewest + generator.integers(0, 4, 4)
+        total = int(generator.integers(0, most.sum() + 1))
+        ranges = (range(a, b + 1) for a, b in zip(fewest.tolist(), most.tolist(), strict=True))
+        truth = min(sum(math.comb(k, 2) for k in ks) for ks in itertools.product(*ranges) if sum(ks) >= total)
+        # The level is searched among 0, ..., m - 1: with k_i up to 6 of m = 4 rows it may stop short, never beyond.
+        assert _least_missing(fewest, most, total) <= truth
+        small = np.minimum(most, 3)
+        if total <= small.sum() and (fewest <= small).all():
+            ranges = (range(a, b + 1) for a, b in zip(fewest.tolist(), small.tolist(), strict=True))
+            truth = min(sum(math.comb(k, 2) for k in ks) for ks in itertools.product(*ranges) if sum(ks) >= total)
+            assert _least_missing(fewest, small, total) == truth
+
+
+def test_bounds_along_rays_count_every_row_on_one():
+    lattice = np.array([[x, y] for x in range(-1, 2) for y in range(-1, 2)], dtype=float)
+    # From a corner two others are on each of three rays; from the center and the sides' middles at most two are.
+    assert _most_on_rays(lattice.T.copy()).tolist() == [2, 2, 2, 2, 1, 2, 2, 2, 2]
+    # One ray to the left and to the right of 0, whose keys are on either side of the jump from 4 to 0.
+    assert _most_on_rays(np.array([[0.0, 1.0, 2.0, 3.0], [0.0, 0.0, -(2.0**-60), 2.0**-60]])).tolist()[0] == 3
+    assert _most_on_rays(np.zeros((2, 3))).tolist() == [0, 0, 0]
 
 
 def test_simplicial_counts_leave_32_bits():
