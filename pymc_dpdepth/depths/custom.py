@@ -67,6 +67,7 @@ class CustomObjective(Depth):
 
     The point of a box that is nearest to a row is the row clipped to the box:
 
+    >>> import numpy as np
     >>> def most(lower, upper, X):
     ...     away = X - pt.clip(X, lower, upper)
     ...     return -pt.mean(pt.minimum(pt.sqrt(pt.sum(away**2, axis=1)), 1.0)) + 1e-12
