@@ -38,6 +38,7 @@ SAMPLERS_IN_WORDS = {
     "boxes": "an exact draw",
     "products": "an exact draw",
     "concentrated": "an exact draw for each direction",
+    "planar": "a draw of the law itself, computed in double precision",
     "certified": "a fixed number of tries, with a proved delta",
     "nuts": "one draw of a Markov chain",
     "slice": "one draw of a Markov chain",
