@@ -165,7 +165,8 @@ def warn_if_prior_reads_data(location, prior: ProductPrior | NotAProductPriorErr
     statistics = _statistics(table.rows)
     for what, values in numbers:
         for word, statistic in statistics.items():
-            same = ~_written(values) & np.isclose(values, statistic, rtol=EQUAL, atol=0.0)
+            with np.errstate(all="ignore"):  # a warning of an overflow would tell of a far row
+                same = ~_written(values) & np.isclose(values, statistic, rtol=EQUAL, atol=0.0)
             if same.any():
                 columns = [table.columns[j] for j in np.flatnonzero(same)]
                 warn_user(

@@ -195,6 +195,10 @@ class ProductPrior:
     def center_and_scale(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the median and the interquartile range of every coordinate, the package's units."""
         scale = self.quantile(1.0 - QUARTILE) - self.quantile(QUARTILE)
+        for block in self.blocks:
+            if isinstance(block.family, NormalFamily):  # free of the rounding of a difference beside a large mean
+                with np.errstate(over="ignore"):
+                    scale[block.columns] = 2.0 * block.family.standard_inverse(QUARTILE) * block.parameters[1]
         return self.quantile(0.5), scale
 
     def describe(self) -> list[dict]:
@@ -295,7 +299,8 @@ def _check_proper(prior: ProductPrior) -> None:
     """Refuse parameters that make no distribution: its quartiles are not three finite numbers in order."""
     with np.errstate(all="ignore"):
         quartiles = np.array([prior.quantile(QUARTILE), prior.quantile(0.5), prior.quantile(1.0 - QUARTILE)])
-    proper = np.isfinite(quartiles).all(axis=0) & (np.diff(quartiles, axis=0) > 0).all(axis=0)
+        steps = np.diff(quartiles, axis=0)
+    proper = np.isfinite(quartiles).all(axis=0) & (steps > 0).all(axis=0)
     for block in prior.blocks:
         if not proper[block.columns].all():
             names = ", ".join(block.record["parameters"])

@@ -116,5 +116,5 @@ def cost_of(plan: ExactPlan, budget: AskedBudget) -> Cost:
     if budget.epsilon is None:
         return Cost(pure, 0.0, rho, draws)
     # For one row the conversion cannot exceed what was asked for: rho was chosen so.
-    epsilon = budget.epsilon if rows == 1 else rho_to_epsilon(rho, budget.delta)
+    epsilon = budget.epsilon if rows == 1 else min(rho_to_epsilon(rho, budget.delta), pure)
     return Cost(epsilon, budget.delta, rho, draws)
