@@ -10,12 +10,13 @@ import numpy as np
 
 from pymc_dpdepth.densities import check_sampleable
 from pymc_dpdepth.diagnostics.coupling import meeting_time, tune_proposal
+from pymc_dpdepth.diagnostics.starts import draw_starts
 from pymc_dpdepth.mechanism import positive_integer
 from pymc_dpdepth.randomness import curator_generator
 
 __all__ = ["MixingDiagnosis", "diagnose_mixing"]
 
-KERNEL = "random-walk Metropolis, started from the prior"
+KERNEL = "random-walk Metropolis, started from the prior and at rows of the mechanisms"
 #: Distance at which the summary calls a chain mixed.
 MIXED = 0.05
 ERRORS = 2.0  # Monte Carlo standard errors that an upper limit lies above its estimate
@@ -164,7 +165,8 @@ def diagnose_mixing(
 ) -> MixingDiagnosis:
     r"""Estimate how far a Markov chain is from a model's law after t steps, by pairs of chains that meet.
 
-    Two random-walk Metropolis chains X and Y start independently from the prior; X runs `lag` steps L alone, then both
+    Two random-walk Metropolis chains X and Y start independently, each from the prior or, with probability 1/2, with
+    the locations of the mechanisms at one of their rows; X runs `lag` steps L alone, then both
     move by coupled proposals until they are equal, from some time tau = L + k on. Then
 
         d_TV(law of X_t, target) <= E[max(0, ceil((tau - L - t) / L))],
@@ -204,9 +206,12 @@ def diagnose_mixing(
     Notes
     -----
     The chains move in PyMC's unconstrained space; total variation does not depend on that. The bound holds for the
-    mean over pairs [1]_ [2]_, with the start's law known, here the prior's; its estimate has the error given. Proposals
-    are coupled by reflection [3]_, so that they coincide as often as they can. Pairs that start from the prior see
-    those modes that the prior hits in as many draws as there are pairs.
+    mean over pairs [1]_ [2]_, for chains with the same start as these; its estimate has the error given. Proposals are
+    coupled by reflection [3]_, so that they coincide as often as they can.
+
+    Modes that no start reaches are not seen. That is why half of the chains start at rows: under a prior that is far
+    wider than the rows, chains from the prior alone agree with each other and miss the peak at the rows altogether, as
+    NUTS and SMC do there, without a divergence. A location that is computed from free variables starts from the prior.
 
     References
     ----------
@@ -238,7 +243,7 @@ def diagnose_mixing(
     model = pm.modelcontext(model)
     check_sampleable(model)
     log_density = _log_density(model)
-    starts = _starts(model, 2 * repetitions + STARTS_TO_TUNE, generator)
+    starts = draw_starts(model, 2 * repetitions + STARTS_TO_TUNE, generator)
     factor = tune_proposal(log_density, starts[2 * repetitions :], tune, generator)
     rounds = range(repetitions)
     if progressbar:
@@ -277,20 +282,3 @@ def _log_density(model) -> Callable[[np.ndarray], float]:
     function = compile_function([vector], graph)
     function.trust_input = True
     return lambda state: float(function(state))
-
-
-def _starts(model, count: int, generator: Any) -> np.ndarray:
-    """Draw the free variables from the prior, in unconstrained space, shape (count, d)."""
-    import pymc as pm
-    from pymc.initial_point import make_initial_point_expression
-
-    graphs = make_initial_point_expression(
-        free_rvs=model.free_RVs,
-        rvs_to_transforms=model.rvs_to_transforms,
-        initval_strategies={},
-        default_strategy="prior",
-        return_transformed=True,
-    )
-    # One after the other as in `value_vars`, which is how `_log_density` takes them.
-    values = pm.draw(graphs, draws=count, random_seed=generator)
-    return np.concatenate([np.reshape(value, (count, -1)) for value in values], axis=1).astype(np.float64)

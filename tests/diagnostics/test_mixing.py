@@ -12,6 +12,7 @@ import pymc_dpdepth as dpd
 from pymc_dpdepth.diagnostics import coupling
 from pymc_dpdepth.diagnostics.coupling import couple_proposals, coupled_step, meeting_time, tune_proposal
 from pymc_dpdepth.diagnostics.mixing import _diagnosis, diagnose_mixing
+from pymc_dpdepth.diagnostics.starts import draw_starts
 from pymc_dpdepth.randomness import curator_generator
 
 # Family-wise level 1e-6 of the Kolmogorov-Smirnov tests of this file, fewer than 20.
@@ -236,8 +237,42 @@ def test_a_chain_that_is_stuck_between_two_far_modes():
     assert "Use an exact sampler" in diagnosis.summary()
 
 
+def test_a_peak_at_the_rows_that_chains_from_the_prior_miss():
+    # Prior sd 100 and rows around (150, 150): a third of the exact law lies within 10 of the rows, and of 20 draws of
+    # the prior none. Chains from the prior alone would agree with each other.
+    rows = np.random.default_rng(2).normal(150.0, 1.0, size=(30, 2))
+    with pm.Model() as model:
+        location = pm.Normal("location", 0.0, 100.0, shape=2)
+        dpd.exponential_mechanism("median", location, rows, depth=dpd.Spatial(), epsilon=2.0)
+    diagnosis = diagnose_mixing(model, steps=200, repetitions=20, tune=200, random_seed=5, progressbar=False)
+    assert not diagnosis.met and "dpd.sample_exact" in diagnosis.advice
+
+
+def test_starts_are_at_the_prior_and_at_the_rows():
+    rows = np.array([[2.5, 7.0], [3.0, 7.5], [-1.0, 8.0]])  # the last one lies outside the first prior's support
+    with pm.Model() as model:
+        pm.HalfNormal("s", 2.0)
+        low = pm.Uniform("low", 0.0, 4.0)
+        high = pm.Normal("high", 0.0, 1.0)
+        dpd.exponential_mechanism("median", pm.math.stack([low, high]), rows, depth="spatial", epsilon=1.0)
+    starts = draw_starts(model, 2000, np.random.default_rng(0))
+    s, low, high = np.exp(starts[:, 0]), 4.0 / (1.0 + np.exp(-starts[:, 1])), starts[:, 2]
+    moved = high > 6.0  # far from the prior
+    assert abs(moved.mean() - 0.5) < ERRORS * np.sqrt(0.25 / 2000)
+    near = np.abs(np.stack([low, high], axis=1)[moved, None] - rows).max(axis=2) < 1e-9
+    assert (near[:, :2].any(axis=1) | (high[moved] == 8.0)).all() and near[:, :2].any(axis=0).all()
+    assert stats.kstest(s, stats.halfnorm(scale=2.0).cdf).pvalue > LEVEL
+    assert stats.kstest(low[~moved], stats.uniform(0, 4).cdf).pvalue > LEVEL
+    assert stats.kstest(low[high == 8.0], stats.uniform(0, 4).cdf).pvalue > LEVEL
+    with pm.Model() as vector:
+        location = pm.MvNormal("location", np.zeros(2), np.eye(2))
+        dpd.exponential_mechanism("median", location, rows, depth="spatial", epsilon=1.0)
+    starts = draw_starts(vector, 300, np.random.default_rng(1))
+    assert (starts[starts[:, 1] > 6.0][:, None] == rows).all(axis=2).any(axis=1).all()
+
+
 def test_transforms_and_several_variables():
-    # Independent of each other: HalfNormal and Uniform live on transformed scales, and the start is their own law, so
+    # HalfNormal and Uniform live on transformed scales; without a mechanism the start is their own law, so
     # the chain is at its target from the first step and only the coupling takes time.
     with pm.Model() as model:
         pm.Uniform("u", 0.0, 1.0, shape=2)

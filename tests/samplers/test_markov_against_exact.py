@@ -61,6 +61,22 @@ def test_markov_chains_have_the_exact_law(name, d):
         assert energy_test(draws, twice)[1] <= LEVEL, sampler
 
 
+def test_nuts_misses_a_peak_at_rows_far_inside_a_wide_prior():
+    # Spatial depth is flat away from the rows, so chains that start at the prior's middle wander through the prior and
+    # never find the peak, which holds more than a quarter of the law. None of it shows in a divergence.
+    rows = np.random.default_rng(2).normal(150.0, 1.0, size=(30, 2))
+    with pm.Model():
+        location = pm.Normal("location", 0.0, 100.0, shape=2)
+        dpd.exponential_mechanism("median", location, rows, depth=dpd.Spatial(), epsilon=2.0)
+        exact = dpd.sample_exact(DRAWS, random_seed=3).posterior["location"].values[0]
+        idata = pm.sample(draws=1000, tune=400, chains=2, nuts_sampler="pymc", random_seed=[31, 32], **QUIET)
+    draws = thinned(idata.posterior["location"].values, DRAWS)
+    near = [(np.linalg.norm(sample - 150.0, axis=1) < 10.0).mean() for sample in (exact, draws)]
+    assert near[0] > 0.2 and near[1] < 0.02
+    assert idata.sample_stats["diverging"].mean() < 0.01
+    assert energy_test(draws, exact)[1] <= LEVEL
+
+
 def test_p_values_are_uniform_under_the_null():
     generator = np.random.default_rng(0)
     p_values = [energy_test(*generator.standard_t(3, size=(2, 30, 2)), permutations=19)[1] for _ in range(1000)]
