@@ -6,13 +6,14 @@ probability that none is accepted, the law is (1 - q) P + q Q. N is chosen from 
 every table, and is always used up: the work says nothing of the rows beyond what one evaluation of the depth does.
 
 *From the prior.* theta ~ Q is accepted with probability a(theta) = exp(beta (D(theta) - osc)), osc the supremum of the
-depth over all points and tables. q = (1 - E a)^N <= (1 - exp(-beta osc))^N, and the release is (epsilon, delta)-DP with
-delta the bound of q itself, not (1 + e^epsilon) times it: for neighbours a_X <= e^(epsilon/2) a_Y everywhere, so that
+depth over all points and tables, so that a >= p0 = exp(-beta osc). The release is (epsilon, delta)-DP with
 
-    (1 - q_X) P_X = a_X S(E a_X) Q,  S(p) = (1 - (1 - p)^N) / p,  S(E a_X) <= e^(epsilon/2) S(E a_Y),
+    delta = (1 - e^(epsilon/2) p0)^N,
 
-and (1 - q_X) P_X + q_X Q <= e^epsilon (1 - q_Y) P_Y + q_X Q. Counted depths are accepted by exact powers of the
-rational base, so that only the tries that are missing cost delta.
+less than q may be, and not (1 + e^epsilon) times it: for neighbours a_X <= e^(epsilon/2) a_Y everywhere, and the
+density to Q, a S(E a) + q with S(p) = (1 - (1 - p)^N) / p, moves by more than a factor e^epsilon only where E a_X
+exceeds e^(epsilon/2) p0, and then by no more than q_X beyond it (docs/privacy_guarantee.md). Counted depths are
+accepted by exact powers of the rational base, so that only the tries that are missing cost delta.
 
 *From a normal envelope* (`log_concave`): delta = e^epsilon q, computed in doubles.
 
@@ -264,18 +265,21 @@ def _counts(settings: Mechanism) -> int | None:
 
 
 def _log_acceptance(settings: Mechanism, counts: int | None) -> Decimal:
-    """Return a lower bound of the log probability that a draw of the prior is accepted: -beta * supremum."""
+    """Return a lower bound of -beta * (supremum - sensitivity), the logarithm of e^(epsilon/2) p0; at most 0."""
     top = largest_score(settings, counts)
-    worth = _unit(settings, counts) * top if counts else Fraction(settings.beta) * Fraction(top)
-    return -to_decimal(worth) * (1 + GUARD)
+    if counts:
+        worth = _unit(settings, counts) * (top - counts)
+    else:
+        worth = Fraction(settings.beta) * (Fraction(top) - Fraction(settings.sensitivity))
+    return -to_decimal(max(worth, Fraction(0))) * (1 + GUARD)
 
 
 def _hopeless(settings: Mechanism, delta: float, exponent: float, why_not: str) -> str:
     digits = (exponent + math.log(-math.log(delta))) / math.log(10)
     return (
         f"a certified draw from the prior would take about 10^{digits:.0f} tries to miss with probability {delta:g} at "
-        f"most, and {MOST_TRIES} are allowed: with epsilon = {settings.epsilon:g} and n = {settings.n} a try is "
-        f"accepted with probability exp(-{exponent:.3g}) at worst; nor does the log-concave sampler help: {why_not}. "
+        f"most, and {MOST_TRIES} are allowed: with epsilon = {settings.epsilon:g} and n = {settings.n} only "
+        f"exp(-{exponent:.3g}) of them are accepted at worst; nor does the log-concave sampler help: {why_not}. "
         "Take a smaller epsilon or fewer rows, a depth with a smaller range (IntegratedDual(smoothing=s) has 1/4, with "
         'a small s it is log-concave), or sampler="auto"'
     )
