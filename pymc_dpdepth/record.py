@@ -53,7 +53,7 @@ class Release:
     Attributes
     ----------
     locations : dict of str to DataArray
-        The released location of each mechanism, over "coordinate".
+        What each mechanism released: a location, over "coordinate", or depth values, over "point".
     parameters : xarray.Dataset
         All free variables of the model in that draw.
     epsilon, delta : float
@@ -119,7 +119,7 @@ class Release:
 
     @property
     def value(self) -> xarray.DataArray:
-        """The released location over "coordinate", for a model with one mechanism."""
+        """The location over "coordinate", or the depth values over "point", where there is one mechanism."""
         if len(self.locations) > 1:
             raise ValueError(
                 f"The release holds {len(self.locations)} locations; take one of release.locations: "
@@ -232,7 +232,10 @@ class Release:
         """Show what was released and at what cost."""
         marks = {True: ", simulation", "unknown": ", simulation unknown"}.get(self.simulation, "")
         columns = ", ".join(
-            str(name) for array in self.locations.values() for name in array.coords["coordinate"].values[:6]
+            ", ".join(str(name) for name in array.coords["coordinate"].values[:6])
+            if "coordinate" in array.dims
+            else f"{array.size} depth values"
+            for array in self.locations.values()
         )
         cost = f"epsilon={self.epsilon:g}, delta={self.delta:g}" + (f", rho={self.rho:g}" if self.rho else "")
         return f"<Release of [{columns}]: {cost}, {self.guarantee} ({self.sampler}{marks})>"

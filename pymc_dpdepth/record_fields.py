@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["check_record"]
 
+VALUE_DIMS = ("coordinate", "point")  # a location has coordinates, depth values belong to points
 WORDS_FOR_NUMBERS = ("inf", "-inf", "nan")  # in parameters of priors: JSON has no such numbers
 
 Check = Callable[[Any, str], None]
@@ -160,6 +161,14 @@ MECHANISM = an_object(
         "direction_epsilon": at_least_0,
         "tries": an_integer(0),
         "proposals": a_text,
+        # Depth values: the noise, in units of the depth, and what was done with the noisy values.
+        "delta": at_least_0,
+        "noise_scale": at_least_0,
+        "noise_grid": at_least_0,
+        "vector_sensitivity": at_least_0,
+        "points": a_list(a_list(a_number)),
+        "clamped": or_none(a_list(a_number)),
+        "isotonic_from": or_none(a_list(a_number)),
     },
 )
 PRIOR = an_object({"family": a_text, "parameters": by_name(_parameter), "start": an_integer(0), "stop": an_integer(1)})
@@ -202,10 +211,11 @@ def check_record(fields: dict[str, Any]) -> None:
     if not fields["locations"]:
         raise ValueError("locations: expected one location for each mechanism, got none.")
     for name, array in fields["locations"].items():
-        if array["dims"] != ["coordinate"] or set(array["coords"]) != {"coordinate"} or not array["values"]:
+        (dim, *more) = array["dims"] or [None]
+        if more or dim not in VALUE_DIMS or set(array["coords"]) != {dim} or not array["values"]:
             raise ValueError(
-                f"locations[{name!r}]: expected values over the one dimension 'coordinate' and its labels, got the "
-                f"dimensions {array['dims']} with labels of {sorted(array['coords'])}."
+                f"locations[{name!r}]: expected values over the one dimension 'coordinate' (or, for depth values, "
+                f"'point') and its labels, got the dimensions {array['dims']} with labels of {sorted(array['coords'])}."
             )
     _check_labels(fields["parameters"])
 
