@@ -53,7 +53,8 @@ class Release:
     Attributes
     ----------
     locations : dict of str to DataArray
-        What each mechanism released: a location, over "coordinate", or depth values, over "point".
+        What each mechanism released: a location, over "coordinate", or depth values, over "point". A mechanism that
+        refused (propose-test-release) has none.
     parameters : xarray.Dataset
         All free variables of the model in that draw.
     epsilon, delta : float
@@ -118,8 +119,18 @@ class Release:
             object.__setattr__(self, "package_version", version("pymc_dpdepth"))
 
     @property
+    def refused(self) -> bool:
+        """Whether the test of propose-test-release refused. That is an output: it is private, and paid for."""
+        return any(mechanism.get("refused", False) for mechanism in self.mechanisms)
+
+    @property
     def value(self) -> xarray.DataArray:
         """The location over "coordinate", or the depth values over "point", where there is one mechanism."""
+        if not self.locations and self.refused:
+            raise ValueError(
+                "The test refused to release a value (release.refused is True); its cost is spent all the same. A "
+                "larger threshold, chosen without the rows, would be a new release with a new cost."
+            )
         if len(self.locations) > 1:
             raise ValueError(
                 f"The release holds {len(self.locations)} locations; take one of release.locations: "
@@ -238,7 +249,8 @@ class Release:
             for array in self.locations.values()
         )
         cost = f"epsilon={self.epsilon:g}, delta={self.delta:g}" + (f", rho={self.rho:g}" if self.rho else "")
-        return f"<Release of [{columns}]: {cost}, {self.guarantee} ({self.sampler}{marks})>"
+        columns = f"[{columns}]" if self.locations or not self.refused else "nothing, the test refused"
+        return f"<Release of {columns}: {cost}, {self.guarantee} ({self.sampler}{marks})>"
 
 
 def _array_record(array: xarray.DataArray) -> dict[str, Any]:

@@ -46,6 +46,12 @@ def at_least_0(value: Any, where: str) -> None:
         refuse(where, "a finite number >= 0", value)
 
 
+def a_yes_or_no(value: Any, where: str) -> None:
+    """Check true or false."""
+    if not isinstance(value, bool):
+        refuse(where, "true or false", value)
+
+
 def an_integer(least: int) -> Check:
     """Return the check of an integer of at least a given size."""
 
@@ -144,10 +150,10 @@ DEPTH = an_object(
     {"name": a_text},
     {"smoothing": or_none(at_least_0), "directions": or_none(DIRECTIONS), "scale": or_none(a_text)},
 )
+STATISTIC = an_object({"name": a_text}, {"share": at_least_0, "parameters": by_name(_parameter)})
 MECHANISM = an_object(
     {
         "name": a_text,
-        "depth": DEPTH,
         "epsilon": at_least_0,
         "max_rows_per_unit": an_integer(1),
         "sensitivity": at_least_0,
@@ -157,6 +163,7 @@ MECHANISM = an_object(
         "nonfinite": a_text,
     },
     {
+        "depth": DEPTH,
         "realised_epsilon": at_least_0,
         "direction_epsilon": at_least_0,
         "tries": an_integer(0),
@@ -169,6 +176,20 @@ MECHANISM = an_object(
         "points": a_list(a_list(a_number)),
         "clamped": or_none(a_list(a_number)),
         "isotonic_from": or_none(a_list(a_number)),
+        # Propose-test-release: what was proposed, the test, and its answer.
+        "statistic": STATISTIC,
+        "threshold": at_least_0,
+        "radius": or_none(a_list(at_least_0)),
+        "cap": or_none(at_least_0),
+        "noise": a_text,
+        "test_epsilon": at_least_0,
+        "test_delta": at_least_0,
+        "test_scale": at_least_0,
+        "test_cut": a_number,
+        "false_pass": at_least_0,
+        "release_epsilon": at_least_0,
+        "release_delta": at_least_0,
+        "refused": a_yes_or_no,
     },
 )
 PRIOR = an_object({"family": a_text, "parameters": by_name(_parameter), "start": an_integer(0), "stop": an_integer(1)})
@@ -208,7 +229,13 @@ def check_record(fields: dict[str, Any]) -> None:
                 check(fields[name], name)
             except RecursionError:
                 raise ValueError(f"{name}: expected the fields of a Release, got lists nested too deeply.") from None
-    if not fields["locations"]:
+    for mechanism in fields["mechanisms"]:
+        if "depth" not in mechanism and "statistic" not in mechanism:
+            raise ValueError(f"mechanisms: expected the depth, or the statistic, of {mechanism['name']!r}.")
+    refused = {mechanism["name"] for mechanism in fields["mechanisms"] if mechanism.get("refused")}
+    if refused & set(fields["locations"]):
+        raise ValueError("locations: expected none of a mechanism whose test refused the release.")
+    if not fields["locations"] and not refused:
         raise ValueError("locations: expected one location for each mechanism, got none.")
     for name, array in fields["locations"].items():
         (dim, *more) = array["dims"] or [None]
