@@ -41,7 +41,7 @@ from pymc_dpdepth.samplers.weights import (
 __all__ = ["LARGEST_TREE", "BranchAndBound", "WorkLimitError"]
 
 #: Boxes at which a draw is given up.
-LARGEST_TREE = 4_000_000
+LARGEST_TREE = 1_000_000
 SMALLEST_BATCH, LARGEST_BATCH = 32, 1024
 BOXES_PER_PROPOSAL = 8  # a batch is drawn from one envelope, so it stays small beside the tree
 # Shares of the rows on either side of the first cuts: boxes of order statistics around the middle of the rows.

@@ -24,6 +24,7 @@ from pymc_dpdepth.samplers.weights import POWER_ROUNDINGS, ROUNDOFF, Interval, W
 __all__ = ["accept", "choose", "relative_doubles"]
 
 WORD_BITS = 64
+SUM_ROUNDINGS = 3  # two, and one to spare for the squared ones
 FIRST_PRECISION = 192
 # Beside the largest weight, doubles take weights below 2^-1000 for 0, and their bounds take them for at most 2^-999.
 LOWEST_SHOWN = -1000
@@ -48,16 +49,20 @@ def relative_doubles(significands, exponents):
 def _bounds(significands, exponents, roundings):
     """Return lower and upper bounds of the running sums, in units of 2^E.
 
-    Each weight is right to `roundings` roundings and at most UNSHOWN too small, a sum of m terms adds m roundings, and
-    4 more cover the two products here; the factor 2 covers all terms of second order.
+    Each weight is right to `roundings` roundings and at most UNSHOWN too small. A compensated sum (Kahan 1965) of m
+    terms >= 0 is right to 2 roundings, and m squared ones that are nothing for m below 2^32; 4 more cover the two
+    products here, and the factor 2 all terms of second order.
     """
     values = relative_doubles(significands, exponents)
-    error = 2.0 * ROUNDOFF * (roundings + values.size + 4)
+    error = 2.0 * ROUNDOFF * (roundings + SUM_ROUNDINGS + 4)
     slack = UNSHOWN * values.size
     lower, upper = np.empty(values.size), np.empty(values.size)
-    total = 0.0
+    total = lost = 0.0
     for i in range(values.size):
-        total += values[i]
+        term = values[i] - lost
+        new = total + term
+        lost = (new - total) - term
+        total = new
         lower[i] = max(total * (1.0 - error) - slack, 0.0)
         upper[i] = total * (1.0 + error) + slack
     return lower, upper
