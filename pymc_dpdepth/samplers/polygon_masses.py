@@ -38,12 +38,16 @@ TOLERANCE = 1e-11
 NODES = 16  # panels of the finer rule
 # Rounding of one tail probability, relative, with room for the inverse that led to the point.
 NOISE = 2.0**-50
-# Where panels are halved no more, whatever the two rules say; the errors tell.
-MOST_HALVINGS, MOST_PANELS = 64, 2**20
+# Where panels are halved no more, whatever the two rules say, and the errors tell: steps of g leave a few open panels
+# for each edge, while rounding that looks like roughness (of points 1e-9 from the end 1 of a support, say) opens all.
+MOST_HALVINGS, MOST_PANELS = 64, 2**14
 # A crossing is computed in doubles from an end of its edge no farther from the median than this many interquartile
 # ranges, so that it errs by 2^-33 of one at most; otherwise as a rational number.
 FAR = 2.0**20
 LARGEST_COORDINATE = 2.0**1000
+# A region that passes far from the prior has its mass where one tail is small and the other is not yet smaller: halving
+# tails themselves would come there too slowly.
+OCTAVES, LEAST_TAIL = 2.0**4, 2.0**-1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +209,11 @@ class Panels:
         return Panels(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Panels)))
 
     def halves(self) -> Panels:
-        """Return the lower and the upper halves."""
+        """Return the lower and the upper halves; those of the logarithms where the panel spans several octaves."""
         middle = self.start + 0.5 * (self.stop - self.start)
+        wide = self.stop > OCTAVES * self.start
+        logarithmic = np.sqrt(np.maximum(self.start, LEAST_TAIL)) * np.sqrt(self.stop)
+        middle = np.where(wide & (logarithmic < middle), logarithmic, middle)
         lower = Panels(self.owners, self.start, middle, self.edges, self.masses, self.highest)
         upper = Panels(self.owners, middle, self.stop, self.edges, self.masses, self.highest)
         return Panels.join([lower, upper])
@@ -330,11 +337,14 @@ def _refine(panels: dict, axes: tuple[Axis, Axis], units: np.ndarray):
     closed = {sides: [] for sides in QUARTERS}
     masses, errors = np.zeros(count), np.zeros(count)
     pieces = sum(np.bincount(part.owners, minlength=count) for part in panels.values())
+    most = max(MOST_PANELS, 2 * int(np.sum(pieces)))
     for halving in range(MOST_HALVINGS + 1):
         measured = {sides: _measure(part, axes, sides, units) for sides, part in panels.items()}
-        total = masses + sum(np.bincount(p.owners, p.masses, minlength=count) for p, _, _ in measured.values())
+        # What is there for certain: where g is steep a first estimate may be far above the mass that is found later.
+        certain = ((p.owners, np.maximum(p.masses - error, 0.0)) for p, error, _ in measured.values())
+        total = masses + sum(np.bincount(*pair, minlength=count) for pair in certain)
         allowed = TOLERANCE * total / np.maximum(pieces, 1)
-        last = halving == MOST_HALVINGS or sum(len(part.owners) for part in panels.values()) > MOST_PANELS
+        last = halving == MOST_HALVINGS or sum(len(part.owners) for part in panels.values()) > most
         panels = {}
         for sides, (part, error, noise) in measured.items():
             done = (error <= np.maximum(allowed[part.owners], noise)) | last
@@ -351,16 +361,19 @@ def _refine(panels: dict, axes: tuple[Axis, Axis], units: np.ndarray):
 def _measure(part: Panels, axes: tuple[Axis, Axis], sides: tuple[bool, bool], units: np.ndarray):
     """Return the panels with their masses, the differences of the two rules, and what rounding can make of these."""
     width = part.stop - part.start
-    start, stop = part.slices(part.start[:, None] + width[:, None] * SHARES, axes, sides)
+    tails = part.start[:, None] + width[:, None] * SHARES
+    start, stop = part.slices(tails, axes, sides)
     heights = stop - start
     scaled = heights / units[1][part.owners][:, None]
     size = width / units[0][part.owners]
     masses = scaled @ FINE * size
     error = np.abs(scaled[:, ::2] @ COARSE * size - masses)
-    # A tail of y is rounded by NOISE of itself; one of x, by NOISE of itself, moves both edges by that share of what
-    # they rise over the panel.
-    rise = np.ptp(start, axis=1) + np.ptp(stop, axis=1)
-    noise = NOISE * (stop.max(axis=1, initial=0.0) * width + rise * part.stop)
+    # A tail T of y is rounded by NOISE of itself, and a tail v of x by NOISE of itself, which changes T by |dT/dv| v:
+    # integrals of T dv and of v |dT|. As lower sums, since both may fall by hundreds of orders of magnitude between two
+    # nodes, and what is not noise must not pass for it.
+    moves = np.abs(np.diff(start, axis=1)) + np.abs(np.diff(stop, axis=1))
+    lower = np.minimum(stop[:, :-1], stop[:, 1:])
+    noise = NOISE * (lower * np.diff(tails, axis=1) + moves * tails[:, :-1]).sum(axis=1)
     noise = noise / units[1][part.owners] / units[0][part.owners]
     made = Panels(part.owners, part.start, part.stop, part.edges, masses, heights.max(axis=1, initial=0.0))
     return made, error, noise

@@ -119,6 +119,19 @@ def test_the_rule_integrates_polynomials():
         assert FINE @ SHARES**degree == pytest.approx(1 / (degree + 1), rel=1e-14)
 
 
+@pytest.mark.parametrize("distance", [3.0, 17.0, 34.0])
+@pytest.mark.parametrize("angle", [0.0001, 0.2, 0.785, 1.3, 2.5, 4.0])
+def test_a_region_that_passes_far_from_the_prior(distance, angle):
+    # The half-plane x cos t + y sin t > r, but for its ends: its mass is that of a normal tail, e^-583 at 34, and comes
+    # from a small part of panels on which tails range over hundreds of orders of magnitude.
+    u, v = np.array([math.cos(angle), math.sin(angle)]), np.array([-math.sin(angle), math.cos(angle)])
+    corners = [distance * u - 1e3 * v, distance * u + 1e3 * v, 1e3 * u]
+    law = law_of(np.array(corners), pm.Normal.dist(0, 1, shape=2), epsilon=1e-3)
+    # Corners of size 1e3 are rounded by 2^-44, and the tail falls by r times that.
+    assert law.log_masses[0] == pytest.approx(stats.norm.logsf(distance), abs=1e-10)
+    assert law.errors[0] < 1e-9
+
+
 def test_a_step_near_the_end_of_a_panel_is_seen():
     # An edge leaves the prior of y, narrow beside that of x, within the last 0.1% of a panel.
     prior = pm.Normal.dist([0.0, 0.0], [1.0, 1e-6])
