@@ -10,7 +10,15 @@ from fractions import Fraction
 from typing import Any
 
 from pymc_dpdepth.errors import BudgetExceededError
-from pymc_dpdepth.privacy.charges import ZERO, Charge, Cost, PrivacyRemaining, PrivacySpent, costs_of, read_charge
+from pymc_dpdepth.privacy.charges import (
+    ZERO,
+    Charge,
+    Cost,
+    PrivacyRemaining,
+    PrivacySpent,
+    costs_of,
+    read_charge,
+)
 from pymc_dpdepth.privacy.composition import (
     advanced_composition,
     bounded_range_composition,
@@ -20,6 +28,7 @@ from pymc_dpdepth.privacy.composition import (
     rho_to_epsilon,
 )
 from pymc_dpdepth.privacy.rounding import float_above, float_below, largest, number, probability, written
+from pymc_dpdepth.privacy.totals import Totals
 
 __all__ = ["PrivacyAccountant"]
 
@@ -67,12 +76,14 @@ class PrivacyAccountant:
     ValueError, TypeError
         If the budget is not one, or a charge is of a kind that it cannot hold.
 
-    Notes ----- "basic", "zcdp" and "auto" are privacy filters (Rogers, Roth, Ullman and Vadhan 2016): mechanisms,
-    their epsilons and the moment to stop may all depend on what was released before, and the budget still holds. For
-    sums of rho see Feldman and Zrnic (2021) and Whitehouse, Ramdas, Rogers and Wu (2023). For "auto": sums never
-    fall, so on each path one of the two conditions held all the way; paths on which the sum of epsilons did have a
-    likelihood ratio of at most e^epsilon, and the others are paths of the mechanism that stops where the rho budget
-    ends, which adds at most delta. docs/composition.md has the proof with `charge_delta`.
+    Notes
+    -----
+    "basic", "zcdp" and "auto" are privacy filters (Rogers, Roth, Ullman and Vadhan 2016): mechanisms, their epsilons
+    and the moment to stop may all depend on what was released before, and the budget still holds. For sums of rho see
+    Feldman and Zrnic (2021) and Whitehouse, Ramdas, Rogers and Wu (2023). For "auto": sums never fall, so on each path
+    one of the two conditions held all the way; paths on which the sum of epsilons did have a likelihood ratio of at
+    most e^epsilon, and the others are paths of the mechanism that stops where the rho budget ends, which adds at most
+    delta. docs/composition.md has the proof with `charge_delta`.
 
     "advanced" allows adaptively chosen mechanisms, "bounded_range" does not (Dong, Durfee and Rogers 2020). Stopping
     early, skipping and the order are free in both: all planned outputs can be thought of as drawn beforehand.
@@ -129,7 +140,7 @@ class PrivacyAccountant:
         self._lock = threading.RLock()
         self._closed = False
         self._charges: list[Charge] = []
-        self._shared, self._own = Cost(), {}
+        self._totals = Totals()
         self._check_kind()
         self._set_limits(charge_delta)
         self._plan = self._read_plan(planned)
@@ -231,11 +242,7 @@ class PrivacyAccountant:
             if self._plan is not None:
                 self._plan -= self._planned_entries(asked)
             else:
-                cost = self._fitting_cost(asked)
-                if group is None:
-                    self._shared += cost
-                else:
-                    self._own[group] = self._own.get(group, Cost()) + cost
+                self._totals.add(self._fitting_cost(asked), group)
             self._charges.append(asked)
 
     def would_fit(
@@ -273,8 +280,8 @@ class PrivacyAccountant:
 
     def _fitting_cost(self, asked: Charge) -> Cost:
         """Return the first cost that fits, or refuse."""
-        for cost in costs_of(asked, self.composition):
-            if all(self._within(total + cost) for total in self._totals(asked.group)):
+        for cost in costs_of(asked, self.composition, concentrated=self._rho_limit is not None):
+            if all(self._within(total + cost) for total in self._totals.of(asked.group)):
                 return cost
         left = self.remaining(asked.group)
         draws = f" in draws at {asked.bounded_range}" if asked.bounded_range else ""
@@ -307,12 +314,6 @@ class PrivacyAccountant:
         concentrated = self._rho_limit is not None and total.rho <= self._rho_limit
         return total.delta <= self._charge_delta and (pure or concentrated)
 
-    def _totals(self, group: str | int | None = None) -> list[Cost]:
-        """Return the totals that a charge would raise: its group's, or without a group everyone's."""
-        if group is not None:
-            return [self._shared + self._own.get(group, Cost())]
-        return [self._shared, *(self._shared + own for own in self._own.values())]
-
     # Looking
 
     @property
@@ -331,7 +332,7 @@ class PrivacyAccountant:
             if self._plan is not None:
                 used = [value for charge in self._charges for value in self._entries_of(charge)]
                 return PrivacySpent(PLANNED[self.composition](used, self.delta), float(self.delta) if used else 0.0)
-            totals = self._totals()
+            totals = self._totals.of()
         epsilon, delta = 0.0, ZERO
         for total in totals:
             one, own = float_above(total.pure), total.delta
@@ -350,7 +351,7 @@ class PrivacyAccountant:
                 planned = tuple(sorted(map(float, self._plan.elements())))
                 most = max(planned, default=0.0)
                 return PrivacyRemaining(0.0 if self.composition == "bounded_range" else most, most, 0.0, None, planned)
-            totals = self._totals(group)
+            totals = self._totals.of(group)
         epsilon = min(self._largest_charge(total, pure_rho) for total in totals)
         draw = min(self._largest_charge(total, bounded_range_rho) for total in totals)
         delta = float_below(self._charge_delta - max(total.delta for total in totals))

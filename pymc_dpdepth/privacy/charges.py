@@ -12,7 +12,7 @@ from typing import Any
 from pymc_dpdepth.privacy.composition import bounded_range_rho, pure_rho
 from pymc_dpdepth.privacy.rounding import number, probability, written
 
-__all__ = ["Charge", "Cost", "PrivacyRemaining", "PrivacySpent", "costs_of", "read_charge"]
+__all__ = ["Charge", "Cost", "PrivacyRemaining", "PrivacySpent", "check_group", "costs_of", "read_charge"]
 
 ZERO = Fraction(0)
 
@@ -74,6 +74,10 @@ class Cost:
         """Add in every currency."""
         return Cost(self.pure + other.pure, self.rho + other.rho, self.delta + other.delta)
 
+    def is_within(self, other: Cost) -> bool:
+        """Tell whether this is at most as large in every currency."""
+        return self.pure <= other.pure and self.rho <= other.rho and self.delta <= other.delta
+
 
 def read_charge(epsilon: Any, delta: Any, label: Any, bounded_range: Any, group: Any) -> Charge:
     """Return a checked charge."""
@@ -84,26 +88,35 @@ def read_charge(epsilon: Any, delta: Any, label: Any, bounded_range: Any, group:
             f"bounded_range: expected a sequence of epsilons, got {type(bounded_range).__name__}. Give a tuple such as "
             "(0.5, 0.5), or () for a release that is not made of single exponential-mechanism draws."
         )
-    # Labels that are not equal to themselves, such as NaN, would open a new group with every charge.
-    if not (group is None or isinstance(group, str | Integral)):
-        raise TypeError(f"group: expected a string or an integer, got {type(group).__name__}. Give the public label.")
+    check_group(group)
     draws = tuple(number(value, f"bounded_range[{index}]") for index, value in enumerate(bounded_range))
     delta = probability(delta, zero=True)
     return Charge(label, number(epsilon, "epsilon", zero=delta > 0), delta, draws, group)
 
 
-def costs_of(charge: Charge, composition: str) -> list[Cost]:
+def check_group(group: Any) -> None:
+    """Refuse what is not the label of a group, or None.
+
+    Labels that are not equal to themselves, such as NaN, would open a new group with every charge; True is equal to 1.
+    """
+    if isinstance(group, bool) or not (group is None or isinstance(group, str | Integral)):
+        raise TypeError(f"group: expected a string or an integer, got {type(group).__name__}. Give the public label.")
+
+
+def costs_of(charge: Charge, composition: str, *, concentrated: bool = True) -> list[Cost]:
     """Return the costs that a charge may be booked at, the preferred one first.
+
+    Where no rho is kept it is not computed: `concentrated` is False, and rho 0.
 
     Only "basic", which has one currency, may book the statement (epsilon, delta) of tagged draws; the proof for "auto"
     needs the same delta in both currencies.
     """
     stated = written(charge.epsilon)
-    rho = Fraction(pure_rho(charge.epsilon)) if stated else ZERO
+    rho = Fraction(pure_rho(charge.epsilon)) if stated and concentrated else ZERO
     if not charge.bounded_range:
         return [Cost(stated, rho, written(charge.delta))]
     pure = sum(map(written, charge.bounded_range), ZERO)
-    many = Counter(charge.bounded_range)
+    many = Counter(charge.bounded_range) if concentrated else {}
     ranged = sum((count * Fraction(bounded_range_rho(value)) for value, count in many.items()), ZERO)
     if not charge.delta:
         return [Cost(min(pure, stated), min(ranged, rho))]

@@ -23,6 +23,7 @@ Computing 14(8).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -57,6 +58,7 @@ SMALL = 1e-10  # below it the leading term, an upper bound, is right to 20 digit
 NEGLIGIBLE = Decimal("1e-50")  # above the absolute error of a handful of logarithms with 60 digits
 ATOMS = 20_000  # largest number of different total losses that advanced composition enumerates
 DRAWS = 1_000  # largest number of draws whose optimal bounded-range cost is computed; the work grows with its square
+KEPT = 4_096  # costs that are kept: a ledger has many charges at few epsilons, and 60 digits take their time
 LARGE = 1e6  # sums of epsilon beyond it get no exact composition, which would be of no use
 
 
@@ -75,7 +77,11 @@ def bounded_range_rho(epsilon: float) -> float:
     T'(1) - T'(0) = ln(sinh b / b) + b coth b - 1 = k - 1 - ln k, the largest Kullback-Leibler divergence. Harrison and
     Manurangsi (2026) find the same value; Dong, Durfee and Rogers (2020) have that divergence.
     """
-    kept = number(epsilon, "epsilon")
+    return _bounded_range_rho(number(epsilon, "epsilon"))
+
+
+@functools.lru_cache(KEPT, typed=True)  # a double and the fraction it is equal to are read as different numbers
+def _bounded_range_rho(kept: float | Fraction) -> float:
     with localcontext(CONTEXT):
         exact = to_decimal(kept)
         if kept < SMALL:
@@ -110,7 +116,11 @@ def pure_rho(epsilon: float) -> float:
     the derivative is below all its values on [0, 1]; so the supremum is at alpha -> 1, where it is the
     Kullback-Leibler divergence epsilon tanh(epsilon / 2).
     """
-    kept = number(epsilon, "epsilon")
+    return _pure_rho(number(epsilon, "epsilon"))
+
+
+@functools.lru_cache(KEPT, typed=True)
+def _pure_rho(kept: float | Fraction) -> float:
     with localcontext(CONTEXT):
         exact = to_decimal(kept)
         if kept < SMALL:

@@ -382,3 +382,12 @@ def test_threads_never_spend_more_than_the_budget():
 def test_a_budget_cannot_be_doubled(duplicate):
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         duplicate(dpd.PrivacyAccountant(epsilon=1.0))
+
+
+# Documentation
+
+
+def test_headings_of_the_docstring_stand_on_lines_of_their_own():
+    lines = [line.strip() for line in dpd.PrivacyAccountant.__doc__.splitlines()]
+    for heading in ("Parameters", "Raises", "Notes", "References", "Examples"):
+        assert lines[lines.index(heading) + 1] == "-" * len(heading)
