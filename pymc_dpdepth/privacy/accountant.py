@@ -10,15 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from pymc_dpdepth.errors import BudgetExceededError
-from pymc_dpdepth.privacy.charges import (
-    ZERO,
-    Charge,
-    Cost,
-    PrivacyRemaining,
-    PrivacySpent,
-    costs_of,
-    read_charge,
-)
+from pymc_dpdepth.privacy import charges
+from pymc_dpdepth.privacy.charges import ZERO, Charge, Cost, PrivacyRemaining, PrivacySpent
 from pymc_dpdepth.privacy.composition import (
     advanced_composition,
     bounded_range_composition,
@@ -138,7 +131,7 @@ class PrivacyAccountant:
         self.delta = probability(delta, zero=True)
         self.rho = None if rho is None else number(rho, "rho")
         self._lock = threading.RLock()
-        self._closed = False
+        self._closed, self._open_blocks = False, 0
         self._charges: list[Charge] = []
         self._totals = Totals()
         self._check_kind()
@@ -190,6 +183,7 @@ class PrivacyAccountant:
             )
         if planned is None:
             return None
+        charges.check_sequence(planned, "planned", "the epsilons of all charges to come")
         planned = tuple(planned)
         cost = PLANNED[self.composition](planned, self.delta)
         if cost > self.epsilon:  # as doubles: a budget that was computed as this very cost is enough
@@ -232,7 +226,7 @@ class PrivacyAccountant:
         ValueError, TypeError
             If the charge is malformed, or has a delta that the budget has no room for by its kind.
         """
-        asked = self._check_room(read_charge(epsilon, delta, label, bounded_range, group))
+        asked = self._check_room(charges.read_charge(epsilon, delta, label, bounded_range, group))
         with self._lock:
             if self._closed:
                 raise BudgetExceededError(
@@ -249,7 +243,7 @@ class PrivacyAccountant:
         self, *, epsilon: float, delta: float = 0.0, bounded_range: Sequence[float] = (), group: str | int | None = None
     ) -> bool:
         """Tell whether `charge` would grant this now; malformed charges raise as they do there."""
-        asked = self._check_room(read_charge(epsilon, delta, "a question", bounded_range, group))
+        asked = self._check_room(charges.read_charge(epsilon, delta, "a question", bounded_range, group))
         with self._lock:
             try:
                 self._fitting_cost(asked) if self._plan is None else self._planned_entries(asked)
@@ -280,7 +274,7 @@ class PrivacyAccountant:
 
     def _fitting_cost(self, asked: Charge) -> Cost:
         """Return the first cost that fits, or refuse."""
-        for cost in costs_of(asked, self.composition, concentrated=self._rho_limit is not None):
+        for cost in charges.costs_of(asked, self.composition, concentrated=self._rho_limit is not None):
             if all(self._within(total + cost) for total in self._totals.of(asked.group)):
                 return cost
         left = self.remaining(asked.group)
@@ -319,8 +313,7 @@ class PrivacyAccountant:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """The charges that were granted, in their order."""
-        with self._lock:
-            return tuple(self._charges)
+        return tuple(self._charges)
 
     def spent(self) -> PrivacySpent:
         """Return what the charges so far cost, for the worst group; for your books, see the class's notes.
@@ -346,6 +339,7 @@ class PrivacyAccountant:
 
     def remaining(self, group: str | int | None = None) -> PrivacyRemaining:
         """Return what one more charge may ask for, in a group or (without one) of everybody."""
+        charges.check_group(group)
         with self._lock:
             if self._plan is not None:
                 planned = tuple(sorted(map(float, self._plan.elements())))
@@ -373,19 +367,21 @@ class PrivacyAccountant:
     # As a context
 
     def __enter__(self) -> PrivacyAccountant:
-        """Open the block; nothing is reset."""
+        """Open a block, perhaps within another one; nothing is reset."""
         with self._lock:
             if self._closed:
                 raise BudgetExceededError(
                     "This accountant's `with` block has ended; remaining() tells what was left. Make a new accountant "
                     "for a new budget."
                 )
+            self._open_blocks += 1
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        """Close the accountant: what is left stays readable and can no longer be spent."""
+        """Close the accountant with its outermost block: what is left stays readable and can no longer be spent."""
         with self._lock:
-            self._closed = True
+            self._open_blocks -= 1
+            self._closed = self._open_blocks == 0
 
     def __reduce__(self) -> Any:
         """Refuse to be copied or pickled."""

@@ -12,7 +12,16 @@ from typing import Any
 from pymc_dpdepth.privacy.composition import bounded_range_rho, pure_rho
 from pymc_dpdepth.privacy.rounding import number, probability, written
 
-__all__ = ["Charge", "Cost", "PrivacyRemaining", "PrivacySpent", "check_group", "costs_of", "read_charge"]
+__all__ = [
+    "Charge",
+    "Cost",
+    "PrivacyRemaining",
+    "PrivacySpent",
+    "check_group",
+    "check_sequence",
+    "costs_of",
+    "read_charge",
+]
 
 ZERO = Fraction(0)
 
@@ -83,11 +92,7 @@ def read_charge(epsilon: Any, delta: Any, label: Any, bounded_range: Any, group:
     """Return a checked charge."""
     if not isinstance(label, str):
         raise TypeError(f"label: expected a string that says what is paid for, got {type(label).__name__}.")
-    if isinstance(bounded_range, str | bytes) or not isinstance(bounded_range, Iterable):
-        raise TypeError(
-            f"bounded_range: expected a sequence of epsilons, got {type(bounded_range).__name__}. Give a tuple such as "
-            "(0.5, 0.5), or () for a release that is not made of single exponential-mechanism draws."
-        )
+    check_sequence(bounded_range, "bounded_range", "the epsilons of single exponential-mechanism draws, or ()")
     check_group(group)
     draws = tuple(number(value, f"bounded_range[{index}]") for index, value in enumerate(bounded_range))
     delta = probability(delta, zero=True)
@@ -101,6 +106,15 @@ def check_group(group: Any) -> None:
     """
     if isinstance(group, bool) or not (group is None or isinstance(group, str | Integral)):
         raise TypeError(f"group: expected a string or an integer, got {type(group).__name__}. Give the public label.")
+
+
+def check_sequence(values: Any, name: str, expected: str) -> None:
+    """Refuse what is no sequence of epsilons."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"{name}: expected a sequence of epsilons, {expected}, got {type(values).__name__}. Give a tuple such as "
+            "(0.5, 0.5)."
+        )
 
 
 def costs_of(charge: Charge, composition: str, *, concentrated: bool = True) -> list[Cost]:

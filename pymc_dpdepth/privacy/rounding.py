@@ -41,7 +41,13 @@ def number(value: Any, name: str, *, zero: bool = False) -> float | Fraction:
     expected = "a finite number >= 0" if zero else "a finite number > 0"
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_") or not isinstance(value, Real):
         raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}. Give a float such as 1.0.")
-    kept = value if isinstance(value, Fraction) else float(value)
+    try:
+        kept = float(value)
+    except OverflowError:  # an integer or a fraction; its digits may fill pages
+        raise ValueError(
+            f"{name}: expected {expected}, got one beyond all doubles. Give a float such as 1.0."
+        ) from None
+    kept = value if isinstance(value, Fraction) else kept
     if not (math.isfinite(kept) and (kept > 0 or (zero and kept == 0))):
         raise ValueError(f"{name}: expected {expected}, got {value!r}. Give a float such as 1.0.")
     return kept
@@ -80,9 +86,12 @@ def float_above(value: Fraction | Decimal) -> float:
 
 
 def float_below(value: Fraction) -> float:
-    """Return the largest double that is not above a number >= 0, as double and as written decimal."""
+    """Return the largest double whose written decimal is not above a number >= 0.
+
+    The decimal is what a charge or a budget counts as: a tenth is left as 0.1, though that double is a little larger.
+    """
     nearest = float(value)
-    while nearest > 0 and (nearest > value or written(nearest) > value):
+    while nearest > 0 and written(nearest) > value:
         nearest = math.nextafter(nearest, 0.0)
     return nearest
 

@@ -22,6 +22,7 @@ from pymc_dpdepth.privacy.composition import (
     rho_of_budget,
     rho_to_epsilon,
 )
+from pymc_dpdepth.privacy.rounding import float_below
 
 ROWS = [[0.31, -1.2], [0.31, 0.4], [-2.07, 0.9], [1.44, 2.3], [0.05, -0.6]]
 PRIOR = "normal(0, 3)"
@@ -47,6 +48,22 @@ def test_ten_charges_of_a_tenth_fit_one_and_eleven_do_not():
     assert budget.remaining().epsilon == 0.0
     with pytest.raises(dpd.BudgetExceededError):
         budget.charge(epsilon=5e-324, label="crumb")
+
+
+def test_what_is_left_is_the_decimal_that_is_left():
+    budget = dpd.PrivacyAccountant(epsilon=1.0, delta=1e-6, composition="basic")
+    for tenths in range(9, 0, -1):
+        budget.charge(epsilon=0.1, delta=1e-7, label="a tenth")
+        assert budget.remaining().epsilon == tenths / 10 and budget.remaining().delta == float(f"{tenths}e-7")
+    budget.charge(epsilon=budget.remaining().epsilon, delta=budget.remaining().delta, label="the last tenth")
+    assert (budget.remaining().epsilon, budget.remaining().delta) == (0.0, 0.0)
+
+
+@given(st.fractions(0, 10, max_denominator=10**20))
+def test_what_is_rounded_downwards_is_the_largest_that_fits(value):
+    below = float_below(value)
+    above = math.nextafter(below, math.inf)
+    assert Fraction(repr(below)) <= value < Fraction(repr(above))
 
 
 @given(st.lists(st.floats(1e-9, 3), min_size=1, max_size=12), st.floats(0.1, 5))
@@ -243,10 +260,16 @@ def test_groups_in_zcdp_take_the_worst_group():
     assert budget.remaining().rho == pytest.approx(1 - pure_rho(1.0))
 
 
-@pytest.mark.parametrize("group", [math.nan, 1.5, ["north"], ("a",)])
-def test_labels_that_could_differ_from_themselves_are_refused(group):
-    with pytest.raises(TypeError, match="^group: expected a string or an integer"):
-        dpd.PrivacyAccountant(epsilon=1).charge(epsilon=0.1, label="x", group=group)
+@pytest.mark.parametrize("group", [math.nan, 1.5, ["north"], ("a",), True])
+def test_labels_that_could_differ_from_themselves_or_be_taken_for_others_are_refused(group):
+    budget = dpd.PrivacyAccountant(epsilon=1)
+    for use in (
+        lambda: budget.charge(epsilon=0.1, label="x", group=group),
+        lambda: budget.would_fit(epsilon=0.1, group=group),
+        lambda: budget.remaining(group),
+    ):
+        with pytest.raises(TypeError, match="^group: expected a string or an integer"):
+            use()
 
 
 # Refusals
@@ -281,10 +304,11 @@ def test_a_delta_that_has_no_room_is_refused_with_the_cure(options):
     assert budget.charges == () and budget.spent().epsilon == 0.0
 
 
-BAD = [-1.0, math.nan, math.inf, -math.inf, True, np.bool_(False), np.nan, "1", None, 1j, [1.0]]
+HUGE = 10**5000  # its decimal digits are more than Python converts to text
+BAD = [-1.0, math.nan, math.inf, -math.inf, True, np.bool_(False), np.nan, "1", None, 1j, [1.0], HUGE, Fraction(HUGE)]
 
 
-@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_bad_numbers_are_refused_by_name_and_nothing_is_charged(bad):
     budget = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-3, composition="basic")
     for name in ("epsilon", "delta"):
@@ -335,6 +359,14 @@ def test_numpy_scalars_and_fractions_are_numbers():
     assert type(budget.charges[0].bounded_range[0]) is float
 
 
+@pytest.mark.parametrize("planned", [5, 0.5, "0.5", b"0.5", True])
+def test_a_plan_that_is_no_list_is_refused_by_name(planned):
+    with pytest.raises(
+        TypeError, match="^planned: expected a sequence of epsilons, the epsilons of all charges to come, got"
+    ):
+        dpd.PrivacyAccountant(epsilon=1, delta=1e-6, composition="advanced", planned=planned)
+
+
 # As a ledger
 
 
@@ -359,6 +391,16 @@ def test_the_block_closes_after_an_error_and_resets_nothing_on_entry():
         assert budget.spent().epsilon == 0.5
         raise KeyError
     assert not budget.would_fit(epsilon=0.1)
+
+
+def test_a_block_within_a_block_does_not_close_the_outer_one():
+    with dpd.PrivacyAccountant(epsilon=1.0) as budget:
+        with budget as same:
+            same.charge(epsilon=0.25, label="inner")
+        budget.charge(epsilon=0.25, label="outer")
+    with pytest.raises(dpd.BudgetExceededError, match="after the end"):
+        budget.charge(epsilon=0.25, label="late")
+    assert [charge.label for charge in budget.charges] == ["inner", "outer"]
 
 
 def test_threads_never_spend_more_than_the_budget():
