@@ -7,6 +7,8 @@ from importlib import import_module
 
 _HOMES = {
     "private_median": "median",
+    "private_depth": "depth_values",
+    "private_sample_depths": "depth_values",
     "exponential_mechanism": "mechanism",
     "sample_exact": "from_model",
     "release": "from_model",
