@@ -26,6 +26,7 @@ _HOMES = {
     "AuditResult": "privacy.audit",
     "exact_privacy_loss": "privacy.privacy_loss",
     "PrivacyLoss": "privacy.privacy_loss",
+    "propose_test_release": "ptr.release",
     "PrivacyAccountant": "privacy.accountant",
     "diagnose_mixing": "diagnostics.mixing",
     "plot_release": "plots",

@@ -17,7 +17,7 @@ __all__ = ["NO_CAP", "OutlyingnessBound", "OutlyingnessTable", "capped_outlyingn
 
 SCALES = {"mad": MAD, "iqr": IQR}
 #: Stands for no cap: finite, so that a law is proper where a scale is 0, and far above any outlyingness of use.
-NO_CAP = 2.0**40
+NO_CAP = 2.0**20
 DIRECTIONS_AT_ONCE = 64  # projections are sorted in blocks, so that one copy of them is in memory
 
 

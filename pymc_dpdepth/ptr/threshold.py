@@ -1,0 +1,196 @@
+"""Choosing the threshold of propose-test-release on synthetic rows, so that the private ones have no part in it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pymc_dpdepth.depths.base import check_size
+from pymc_dpdepth.depths.projection import Projection
+from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
+from pymc_dpdepth.ptr.proposal import read_ball, read_cap, read_points, read_projection, read_settings
+from pymc_dpdepth.ptr.stability_test import StabilityTest
+from pymc_dpdepth.ptr.stable import Diameter, StableStatistic
+from pymc_dpdepth.randomness import curator_generator
+
+__all__ = ["suggest_threshold"]
+
+POPULATIONS = {
+    "normal": lambda generator, n, d: generator.standard_normal((n, d)),
+    "cauchy": lambda generator, n, d: generator.standard_cauchy((n, d)),
+}
+# Of the failures that may remain, the share that breakdowns beyond the computed ones may have.
+UNSEEN = 1e-3
+DIGITS = 3  # a threshold is rounded upwards to as many significant digits
+
+
+def suggest_threshold(
+    n: int,
+    d: int,
+    epsilon: float | tuple[float, float],
+    delta: float,
+    *,
+    population: str | Callable[[Any, int], Any] = "normal",
+    radius: Any = None,
+    center: Any = 0.0,
+    points: Any = None,
+    directions: Any = "auto",
+    scale: str = "mad",
+    cap: float | str | None = "auto",
+    statistic: StableStatistic | None = None,
+    noise: str = "laplace",
+    pass_probability: float = 0.99,
+    replicates: int = 10,
+    random_seed: int | None = 0,
+) -> float:
+    r"""Return the smallest threshold that rows of a population pass the test with, with a given probability.
+
+    Tables of n synthetic rows are drawn, and for each of them the bounds U_k of propose-test-release are computed. The
+    probability of passing is the mean over the tables of P(B + noise >= cut), B = min{k: U_k > threshold}. The rows
+    that are to be protected have no part in it, so it costs no privacy.
+
+    Parameters
+    ----------
+    n, d : int
+        Numbers of rows and columns.
+    epsilon : float or tuple of float
+        Total, half of it for the test, or the pair (test, release), as for `propose_test_release`.
+    delta : float
+        As for `propose_test_release`.
+    population : {"normal", "cauchy"} or callable
+        What rows like the private ones may look like: independent standard normal, or Cauchy, columns, or a function
+        (generator, n) -> rows of shape (n, d). Public knowledge alone.
+    radius, center, points, cap
+        As for `propose_test_release`, in the units of the population.
+    directions : Directions, "auto" or array_like
+        Those of the depth.
+    scale : {"mad", "iqr"}
+        That of the depth.
+    statistic : StableStatistic, optional
+        For `ptr.release_statistic`, in place of the projection depth.
+    noise : {"laplace", "gaussian"}
+        As for `propose_test_release`.
+    pass_probability : float
+        In (0, 1).
+    replicates : int
+        Synthetic tables.
+    random_seed : int or None
+        Of the synthetic rows; nothing private depends on it.
+
+    Returns
+    -------
+    float
+        Rounded upwards to 3 significant digits.
+
+    Raises
+    ------
+    ValueError
+        If no threshold would do, since n is too small for this epsilon and delta, or an argument is not usable.
+
+    Examples
+    --------
+    >>> from pymc_dpdepth import ptr
+    >>> ptr.suggest_threshold(2000, 1, epsilon=2.0, delta=1e-6, statistic=ptr.Median(), replicates=3) < 0.1
+    True
+    """
+    n, d = check_size(n, d)
+    if not 0 < pass_probability < 1:
+        raise ValueError(f"pass_probability: expected a number in (0, 1), got {pass_probability!r}.")
+    replicates = operator.index(replicates)
+    if replicates < 1:
+        raise ValueError(f"replicates: expected an integer >= 1, got {replicates}.")
+    settings = read_settings(epsilon, delta, 1.0, noise, 1)
+    with_values = statistic is not None or points is not None
+    test = settings.proposal("", (), n, 1 if with_values else 0, {}, largest=1.0).test
+    diameters = _diameters(statistic, directions, scale, d, (center, radius, points, cap))
+    draw = _population(population, d)
+    last = min(n, test.certain_breakdown(UNSEEN * (1 - pass_probability) / 2))
+    if test.pass_probability(last + 1) < pass_probability:
+        raise ValueError(
+            f"n: with {n} rows the test passes with probability {test.pass_probability(n + 1):.3g} at best, whatever "
+            f"the threshold, and {pass_probability:g} was asked for; it needs more rows, or a larger epsilon or delta."
+        )
+    generator = curator_generator(random_seed)
+    bounds = np.empty((replicates, last))
+    for i in range(replicates):
+        diameter = diameters(draw(generator, n))
+        bounds[i] = [diameter(k) for k in range(1, last + 1)]
+    return _round_up(_smallest(bounds, test, pass_probability))
+
+
+def _diameters(statistic, directions, scale: str, d: int, shape: tuple) -> Callable[[np.ndarray], Diameter]:
+    """Return the function rows -> (k -> U_k)."""
+    if statistic is not None:
+        if not isinstance(statistic, StableStatistic):
+            raise TypeError(
+                f"statistic: expected a StableStatistic such as ptr.Median(), got {type(statistic).__name__}."
+            )
+        return statistic.diameters
+    center, radius, points, cap = shape
+    depth = read_projection(Projection(scale), directions).resolve(d)
+    ball = read_ball(center, radius, d, needed=points is None)
+    cap = read_cap(cap, points)
+    places = None if points is None else ball.units(read_points(points, d))
+
+    def diameters(rows: np.ndarray) -> Diameter:
+        return OutlyingnessTable(ball.units(rows), depth.directions.matrix(), scale, cap).diameters(places)
+
+    return diameters
+
+
+def _population(population, d: int) -> Callable:
+    """Return the function (generator, n) -> rows of shape (n, d)."""
+    if isinstance(population, str):
+        if population not in POPULATIONS:
+            raise ValueError(f"population: expected one of {sorted(POPULATIONS)} or a function, got {population!r}.")
+        return lambda generator, n: POPULATIONS[population](generator, n, d)
+    if not callable(population):
+        raise TypeError(f"population: expected a word or a function, got {type(population).__name__}.")
+
+    def draw(generator: Any, n: int) -> np.ndarray:
+        rows = np.asarray(population(generator, n), dtype=np.float64)
+        if rows.shape != (n, d) or not np.isfinite(rows).all():
+            raise ValueError(f"population: expected finite rows of shape ({n}, {d}), got shape {rows.shape}.")
+        return rows
+
+    return draw
+
+
+def _smallest(bounds: np.ndarray, test: StabilityTest, probability: float) -> float:
+    """Return the least threshold, one of the bounds U_k (replicates, K), at which the mean probability is reached.
+
+    B jumps where the threshold reaches a bound. Where no bound is above it, B is at least K + 1.
+    """
+    passing = np.array([test.pass_probability(k) for k in range(1, bounds.shape[1] + 2)])
+
+    def reached(threshold: float) -> bool:
+        return passing[(bounds <= threshold).sum(axis=1)].mean() >= probability
+
+    candidates = np.unique(bounds)
+    low, high = -1, len(candidates) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if reached(candidates[middle]):
+            high = middle
+        else:
+            low = middle
+    if not math.isfinite(candidates[high]):
+        raise ValueError(
+            "No finite threshold lets this population pass: the statistic is unbounded when so few rows are replaced. "
+            "Take more rows, a more robust statistic, or a larger epsilon or delta."
+        )
+    return float(candidates[high])
+
+
+def _round_up(value: float) -> float:
+    """Return the least number of DIGITS significant digits that is not below."""
+    if value <= 0:
+        raise ValueError("population: its statistic does not move at all; give a population with more spread.")
+    rounded = float(f"{value:.{DIGITS - 1}e}")
+    if rounded < value:
+        rounded = float(f"{value + 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1):.{DIGITS - 1}e}")
+    return rounded
