@@ -21,10 +21,13 @@ class BudgetLedger(Protocol):
 
 def check_ledger(ledger: Any) -> None:
     """Refuse an object that cannot be charged, before anything is computed."""
-    if ledger is not None and not isinstance(ledger, BudgetLedger):
+    if ledger is not None and (isinstance(ledger, type) or not isinstance(ledger, BudgetLedger)):
+        got = (
+            f"the class {ledger.__name__}; make an object of it" if isinstance(ledger, type) else type(ledger).__name__
+        )
         raise TypeError(
-            f"ledger: expected None or an object with a method charge(*, epsilon, delta, label, bounded_range), got "
-            f"{type(ledger).__name__}."
+            "ledger: expected None or an object with a method charge(*, epsilon, delta, label, bounded_range), got "
+            f"{got}."
         )
 
 

@@ -188,7 +188,10 @@ class Misnamed:
         raise AssertionError
 
 
-@pytest.mark.parametrize("wrong", [1.0, "ledger.json", {}, Misnamed(), object()], ids=type)
+CLASSES = [dpd.Ledger, dpd.PrivacyAccountant]
+
+
+@pytest.mark.parametrize("wrong", [1.0, "ledger.json", {}, Misnamed(), object(), *CLASSES], ids=range(7))
 def test_other_objects_are_no_ledgers(wrong, model_of):
     for call in (
         lambda: dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, ledger=wrong),

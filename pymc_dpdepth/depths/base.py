@@ -281,7 +281,10 @@ def positive_number(value: Any, name: str) -> float:
     """Return a value as a finite float > 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number; got {type(value).__name__}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite and above 0; got an integer beyond all doubles.") from None
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be finite and above 0; got {number}.")
     return number

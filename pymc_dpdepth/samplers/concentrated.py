@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pymc_dpdepth.depths.base import positive_number
-from pymc_dpdepth.mechanism import Mechanism
+from pymc_dpdepth.mechanism import LARGEST_EPSILON, SMALLEST_EPSILON, Mechanism
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior
 from pymc_dpdepth.privacy.composition import (
     basic_composition,
@@ -75,7 +75,13 @@ def read_budget(epsilon, delta, rho) -> AskedBudget:
         if delta:
             raise ValueError("delta: goes with epsilon; zero-concentrated DP (rho) has none. Leave one of them out.")
         rho = positive_number(rho, "rho")
-        return AskedBudget(epsilon_of_rho(rho), rho, None, 0.0)
+        joint = epsilon_of_rho(rho)
+        if not SMALLEST_EPSILON <= joint <= LARGEST_EPSILON:  # an error about epsilon would not say what to change
+            raise ValueError(
+                f"rho: expected a cost of a draw with epsilon between 2^-256 and 2^256, got rho={rho!r}. Useful values "
+                "are 1e-5 to 100."
+            )
+        return AskedBudget(joint, rho, None, 0.0)
     epsilon = positive_number(epsilon, "epsilon")
     return AskedBudget(epsilon, rho_of_budget(epsilon, delta) if delta else None, epsilon, delta)
 
