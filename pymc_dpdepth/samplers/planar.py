@@ -12,9 +12,9 @@ What is exact and what is not ("float64"): the vertices are right to a rounding.
 relative error is estimated to be below 1e-9 and was below 2e-11 against closed forms, beside the rounding of tail
 probabilities, 2^-53 of each; so a region whose sides are s in these has a mass that is right to about 2^-50 / s.
 Logarithms of weights are doubles, and the choice among them uses 53 random bits. In a region the panel is drawn by its
-mass, the first coordinate by rejection from the prior in the panel and the second by inversion, which is the prior's law
-in the region up to rounding. Points are then replaced by the number of their cell of the grid. Regions outwards of the
-last one whose weight matters, which have less than 1e-20 of all weight together, are left out.
+mass, the first coordinate by rejection from the prior in the panel and the second by inversion, which is the prior's
+law in the region up to rounding. Points are then replaced by the number of their cell of the grid. Regions outwards of
+the last one whose weight matters, which have less than 1e-20 of all weight together, are left out.
 
 The law is the continuous one: a point or a segment has no mass, so that a value that many rows share, and the only
 regions of rows on one line, are missed. Branch and bound draws cells of the grid, and finds them; it is the one to
