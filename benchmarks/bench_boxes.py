@@ -14,13 +14,15 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     os.environ.setdefault(variable, "1")
 
 import time  # noqa: E402
+from fractions import Fraction  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pymc as pm  # noqa: E402
 
 import pymc_dpdepth as dpd  # noqa: E402
 from pymc_dpdepth.priors import read_prior  # noqa: E402
-from pymc_dpdepth.samplers.boxes import level_log_weights  # noqa: E402
+from pymc_dpdepth.samplers.boxes import level_weights  # noqa: E402
+from pymc_dpdepth.samplers.weights import WeightBase  # noqa: E402
 
 N, D, EPSILON = 10_000, 100, 10.0
 SCALE = 5.0 * np.sqrt(D)
@@ -45,12 +47,13 @@ def paired_ratio(measured, baseline, repeats=REPEATS):
 def kernel_ratio(rows):
     """From rows to the weights of all levels: keys of the prior's grid, sort, masses."""
     prior = read_prior(pm.Normal.dist(0, SCALE, shape=D), D)
-    floors = prior.floors()
+    floors, base = prior.floors(), WeightBase.of(Fraction(EPSILON) / 2)
+    level_weights(prior.keys(rows), floors, base)  # the base's table is worked out once
 
     def kernel():
         keys = prior.keys(rows)
         keys.sort(axis=1)
-        return level_log_weights(keys, floors, EPSILON)
+        return level_weights(keys, floors, base)
 
     return paired_ratio(kernel, lambda: np.sort(rows, axis=0))
 
