@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.mechanism import NEIGHBORING, positive_integer
-from pymc_dpdepth.privacy.audit_events import Scores, choose_event
+from pymc_dpdepth.privacy.audit_events import choose_events
+from pymc_dpdepth.privacy.audit_outputs import read_outputs
+from pymc_dpdepth.privacy.audit_scores import Scores
 from pymc_dpdepth.randomness import SeededBits, SystemBits
-from pymc_dpdepth.record import Release
 
 __all__ = ["AuditResult", "audit", "check_neighbours"]
 
@@ -92,9 +92,9 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        Takes a table and returns a Release, an array or a number: everything that would be published. Each call is one
-        draw with fresh randomness. If it has a parameter named `draws`, it is called once for each table with
-        ``draws=trials`` and returns an array of shape (trials, ...), which is much faster.
+        Takes a table and returns a Release, a real number or an array of real numbers: everything that would be
+        published. Each call is one draw with fresh randomness. If it has a parameter named `draws`, it is called once
+        for each table with ``draws=trials`` and returns an array of shape (trials, ...), which is much faster.
     X, neighbour : array_like, DataFrame or path, shape (n, d)
         Two tables of the same shape that differ in at most `max_rows_per_unit` rows; the order of rows does not count.
         They reach the mechanism as they are.
@@ -118,13 +118,25 @@ def audit(
 
     Raises
     ------
-    ValueError, TypeError
-        If an argument is not usable, the tables are no neighbours, or the outputs are not numbers of one shape.
+    TypeError
+        If an argument is of another type, or an output is no Release, real number or array of real numbers: None, text,
+        dates, complex numbers, masked arrays and data frames are none.
+    ValueError
+        If an argument is not usable, the tables are no neighbours, or the outputs are not of one shape.
 
     Notes
     -----
-    It costs no budget as long as nothing of it leaves the curator; made-up tables are better still. A low bound proves
-    nothing. The confidence is Bonferroni's: one event for each direction (more likely on X, more likely on the
+    It costs no budget as long as nothing of it leaves the curator; made-up tables are better still. Of a Release its
+    whole record is attacked: a field that differs between releases is a coordinate of its own.
+
+    A low bound proves nothing. What an audit does not see: events that are unlikely on both tables (below about
+    log(4 / (1 - confidence)) / trials); leaks through more than three scores at once, or, beyond the first 16 numbers
+    of an output, through their bits and digits; a shift much smaller than the spread, unless the outputs are short
+    decimals or lie on a grid of one of the steps 1, 1e-3, 1e-6, 1e-9 and 2^-10, 2^-20, 2^-30, 2^-40; dependence
+    between draws, and what is encrypted or hashed; how long a call took, what it logged or wrote, and whether it
+    raised; other tables than these two; an array's shape, data type, attributes and labels outside a Release.
+
+    The confidence is Bonferroni's: one event for each direction (more likely on X, more likely on the
     neighbour), two exact binomial limits [1]_ for each event, each wrong with probability at most
     (1 - confidence) / 4, whatever the dependence between the two tables' draws. Draws of one table must be independent.
 
@@ -157,16 +169,16 @@ def audit(
         raise TypeError(f"mechanism: expected a callable that takes a table, got {type(mechanism).__name__}.")
     check_neighbours(X, neighbour, positive_integer(max_rows_per_unit, "max_rows_per_unit"))
     bits = _split_bits(random_seed)
-    outputs = _outputs(mechanism, (X, neighbour), trials, progressbar)
+    outputs, columns = read_outputs(mechanism, (X, neighbour), trials, progressbar)
     half = trials // 2
     parts = [output[np.argsort(bits.words(trials), kind="stable")] for output in outputs]
     training, held_out = [part[:half] for part in parts], [part[half:] for part in parts]
 
     error = (1.0 - confidence) / (DIRECTIONS * PROBABILITIES)
-    scores = Scores.fit(*training)
+    scores = Scores.fit(*training, columns)
+    events = choose_events(scores, *training, delta, _normal_quantile(error))
     best, words = 0.0, "no event is shown to be more likely on one table than on the other"
-    for common, name in ((0, "X"), (1, "the neighbour")):
-        event = choose_event(scores, training[common], training[1 - common], delta, _normal_quantile(error))
+    for common, (event, name) in enumerate(zip(events, ("X", "the neighbour"), strict=True)):
         counts = [event.count(held_out[table]) for table in (common, 1 - common)]
         bound = _bound(*counts, trials - half, delta, error)
         if bound > best:
@@ -215,66 +227,6 @@ def check_neighbours(X: Any, neighbour: Any, most: int) -> tuple[np.ndarray, np.
             "in more. Replace fewer rows, or say max_rows_per_unit=... if one person may have several."
         )
     return tables[0], tables[1]
-
-
-def _outputs(mechanism, tables, trials: int, progressbar: bool) -> list[np.ndarray]:
-    """Return the outputs of both tables, each of shape (trials, D)."""
-    if _takes_draws(mechanism):
-        outputs = []
-        for table in tables:
-            output = _array(mechanism(table, draws=trials))
-            if output.ndim == 0 or len(output) != trials:
-                raise ValueError(
-                    f"mechanism: expected an array with {trials} draws along its first axis, since it has a parameter "
-                    f"draws, got shape {output.shape}."
-                )
-            outputs.append(output.reshape(trials, -1))
-    else:
-        from rich.progress import track
-
-        # In turns, so that what changes with time changes for both tables alike.
-        rounds = range(trials)
-        if progressbar:
-            rounds = track(rounds, description="Audit")
-        pairs = [[_numbers(mechanism(table)) for table in tables] for _ in rounds]
-        if len({row.shape for pair in pairs for row in pair}) > 1:
-            raise ValueError(
-                "mechanism: expected outputs of one shape, got several. Pad them, or return the numbers of interest."
-            )
-        outputs = [np.array(rows) for rows in zip(*pairs, strict=True)]
-    if outputs[0].shape != outputs[1].shape or outputs[0].shape[1] == 0:
-        raise ValueError(
-            "mechanism: expected outputs of one shape with at least one number for both tables. Pad them, or return "
-            "the numbers of interest."
-        )
-    # A Release holds its location twice, once as a parameter; one copy of each column is enough.
-    first = {column.tobytes(): j for j, column in reversed(list(enumerate(np.concatenate(outputs).T)))}
-    return [output[:, sorted(first.values())] for output in outputs]
-
-
-def _takes_draws(mechanism) -> bool:
-    try:
-        return "draws" in inspect.signature(mechanism).parameters
-    except (TypeError, ValueError):  # a builtin without a signature
-        return False
-
-
-def _numbers(output: Any) -> np.ndarray:
-    """Return one output as a vector: of a Release all that it publishes of the draw."""
-    if isinstance(output, Release):
-        arrays = [*output.locations.values(), *output.parameters.data_vars.values()]
-        return np.concatenate([_array(array).ravel() for array in arrays])
-    return _array(output).ravel()
-
-
-def _array(output: Any) -> np.ndarray:
-    try:
-        return np.asarray(output, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"mechanism: expected a Release, an array or a number from it, got a {type(output).__name__} not made of "
-            "numbers. Return what is published as an array."
-        ) from None
 
 
 def _split_bits(random_seed: int | None) -> SystemBits | SeededBits:

@@ -1,9 +1,7 @@
 """Events for an audit: sets of outputs that one table gives more often than its neighbour, chosen on training draws.
 
-An event is up to three intervals, lo < score <= hi, each on one score of the output. The scores are the coordinates
-(intervals on them are thresholds, boxes and, one value wide, atoms), the differences of pairs of coordinates (noise
-that was used twice cancels there), the largest and the smallest standardised coordinate (boxes and corners in many
-dimensions) and a logistic classifier with squares and products (half-spaces and quadrics).
+An event is up to three intervals, lo < score <= hi, each on one score of the output (`audit_scores`): thresholds, boxes
+and, one value wide, atoms.
 
 Everything here is chosen on the training draws. Held-out draws only count how often a finished event happens, so a poor
 choice makes an audit weak, never wrong.
@@ -15,87 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Event", "Scores", "choose_event"]
+from pymc_dpdepth.privacy.audit_scores import Scores
+
+__all__ = ["Event", "choose_events"]
 
 #: An event is the intersection of at most this many intervals.
 MOST_INTERVALS = 3
-#: Differences of pairs of coordinates, and products in the classifier, are made up to this many coordinates.
-MOST_PAIRED = 8
 # Cut points of a score: equal shares of the training draws, and the far tails.
 EQUAL_SHARES = 48
 TAIL_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01)
 # A value that this share of the training draws has is an atom, and gets a cell of its own.
 ATOM_SHARE, MOST_ATOMS = 0.002, 24
-# Standardised coordinates are cut here, so that a heavy tail does not decide the classifier.
-FARTHEST = 10.0
-RIDGE, NEWTON_STEPS = 1e-3, 8
-FARTHEST_LOGIT = 30.0
 
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """Numbers computed from an output, the same for training and held-out draws.
-
-    Attributes
-    ----------
-    center, scale : ndarray, shape (D,)
-        Median and spread of the training outputs.
-    weights : ndarray
-        Coefficients of the logistic classifier.
-    """
-
-    center: np.ndarray
-    scale: np.ndarray
-    weights: np.ndarray
-
-    @classmethod
-    def fit(cls, first: np.ndarray, second: np.ndarray) -> Scores:
-        """Fit to training outputs of the two tables, each of shape (k, D)."""
-        pooled = np.concatenate([first, second])
-        known = np.where(np.isfinite(pooled), pooled, np.nan)
-        known[:, np.isnan(known).all(axis=0)] = 0.0
-        low, center, high = np.nanquantile(known, [0.25, 0.5, 0.75], axis=0)
-        spread = np.nanstd(known - center, axis=0)
-        scale = np.where(high > low, high - low, np.where(spread > 0, spread, 1.0))
-        scores = cls(center, scale, np.zeros(0))
-        design = scores._design(scores._standardised(pooled))
-        labels = np.repeat([1.0, 0.0], [len(first), len(second)])
-        return cls(center, scale, _logistic(design, labels))
-
-    @property
-    def names(self) -> list[str]:
-        """What each score is, in words."""
-        count = len(self.center)
-        names = [f"coordinate {j}" for j in range(count)] + [f"coordinate {j} missing" for j in range(count)]
-        if count <= MOST_PAIRED:
-            names += [f"coordinate {i} - coordinate {j}" for i, j in _pairs(count)]
-        return [*names, "largest standardised coordinate", "smallest standardised coordinate", "logistic score"]
-
-    def __call__(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the scores of outputs of shape (k, D), shape (scores, k)."""
-        missing = np.isnan(outputs)
-        # An infinite output is an output: it becomes the largest double, so that differences of two stay numbers.
-        largest = np.finfo(np.float64).max / 4
-        clean = np.clip(np.where(missing, self.center, outputs), -largest, largest)
-        standard = self._standardised(outputs)
-        scores = [*clean.T, *missing.T.astype(np.float64)]
-        if len(self.center) <= MOST_PAIRED:
-            scores += [clean[:, i] - clean[:, j] for i, j in _pairs(len(self.center))]
-        return np.array([*scores, standard.max(axis=1), standard.min(axis=1), self._design(standard) @ self.weights])
-
-    def _standardised(self, outputs: np.ndarray) -> np.ndarray:
-        largest = np.finfo(np.float64).max / 4
-        clean = np.clip(np.where(np.isnan(outputs), self.center, outputs), -largest, largest)
-        with np.errstate(over="ignore"):
-            return np.clip((clean - self.center) / self.scale, -FARTHEST, FARTHEST)
-
-    @staticmethod
-    def _design(z: np.ndarray) -> np.ndarray:
-        """Return 1, z_i, z_i^2 and, in few dimensions, z_i z_j."""
-        columns = [np.ones(len(z)), *z.T, *(z**2).T]
-        if z.shape[1] <= MOST_PAIRED:
-            columns += [z[:, i] * z[:, j] for i, j in _pairs(z.shape[1])]
-        return np.stack(columns, axis=1)
+# A fine score must do this much better than a coarse one: there are many of them, and the best of many on the training
+# draws is in part the luckiest.
+FINE_CREDIT = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # its cut points are functions of the draws
@@ -114,7 +46,7 @@ class Event:
 
     def count(self, outputs: np.ndarray) -> int:
         """Return how many outputs of shape (k, D) lie in the event."""
-        scores = self.scores(outputs)
+        scores = self.scores.some({index for index, _, _ in self.intervals}, outputs)
         inside = np.ones(len(outputs), dtype=bool)
         for index, low, high in self.intervals:
             inside &= (scores[index] > low) & (scores[index] <= high)
@@ -125,7 +57,7 @@ class Event:
         names = self.scores.names
         parts = []
         for index, low, high in self.intervals:
-            if high == np.nextafter(low, np.inf):
+            if low == _just_below(high):
                 parts.append(f"{names[index]} = {high:.6g}")
             else:
                 left = "" if low == -np.inf else f"{low:.6g} < "
@@ -134,8 +66,8 @@ class Event:
         return " and ".join(parts) or "any output"
 
 
-def choose_event(scores: Scores, common: np.ndarray, rare: np.ndarray, delta: float, z: float) -> Event:
-    """Choose an event that is likely for `common` and unlikely for `rare`.
+def choose_events(scores: Scores, first: np.ndarray, second: np.ndarray, delta: float, z: float) -> tuple[Event, Event]:
+    """Choose an event that is likely for the first table and unlikely for the second, and one the other way round.
 
     Intervals are added one at a time, each the one that most raises an approximate lower bound on
     log((P_common - delta) / P_rare) on the training draws.
@@ -143,32 +75,45 @@ def choose_event(scores: Scores, common: np.ndarray, rare: np.ndarray, delta: fl
     Parameters
     ----------
     scores : Scores
-    common, rare : ndarray, shape (k, D)
-        Training outputs.
+    first, second : ndarray, shape (k, D)
+        Training outputs of the two tables.
     delta : float
     z : float
         Standard normal quantile of each of the two probabilities' bounds.
     """
-    first, second = scores(common), scores(rare)
-    cuts = [_cuts(np.concatenate([a, b])) for a, b in zip(first, second, strict=True)]
-    bins = [[np.searchsorted(c, part, side="left") for c, part in zip(cuts, s, strict=True)] for s in (first, second)]
-    kept = [np.ones(len(common), dtype=bool), np.ones(len(rare), dtype=bool)]
-    intervals, reached = [], 0.0
+    values = [scores(first), scores(second)]
+    cuts = {}
+    for index, pair in enumerate(zip(*values, strict=True)):
+        ends = _cuts(np.concatenate(pair))
+        if len(ends):
+            cuts[index] = ends
+    bins = [{index: np.searchsorted(c, part[index], side="left") for index, c in cuts.items()} for part in values]
+    sizes = len(first), len(second)
+    likely_first = _choose(scores, cuts, bins, sizes, delta, z)
+    return likely_first, _choose(scores, cuts, bins[::-1], sizes[::-1], delta, z)
+
+
+def _choose(scores: Scores, cuts: dict, bins: list[dict], sizes: tuple[int, int], delta: float, z: float) -> Event:
+    """Choose an event from the bins of each score; the first table is the one that it shall be likely for."""
+    kept = [np.ones(size, dtype=bool) for size in sizes]
+    intervals, reached, coarse = [], 0.0, scores.coarse
     for _ in range(MOST_INTERVALS):
-        best = None
-        for index, edges in enumerate(cuts):
+        best, credited, found = None, 0.0, reached
+        for index, edges in cuts.items():
             sums = [
                 np.concatenate([[0], np.cumsum(np.bincount(part[index][inside], minlength=len(edges) + 1))])
                 for part, inside in zip(bins, kept, strict=True)
             ]
             # Entry (i, j), i < j: the interval of the bins i, ..., j - 1.
             a, b = (s[None, :] - s[:, None] for s in sums)
-            value = np.triu(_approximate_bound(a, len(common), b, len(rare), delta, z), 1)
+            value = np.triu(_approximate_bound(a, sizes[0], b, sizes[1], delta, z), 1)
             place = np.unravel_index(np.argmax(value), value.shape)
-            if value[place] > reached:
-                reached, best = float(value[place]), (index, *place)
+            credit = value[place] * (1.0 if index < coarse else FINE_CREDIT)
+            if value[place] > reached and credit > credited:
+                found, credited, best = float(value[place]), credit, (index, *place)
         if best is None:
             break
+        reached = found
         index, i, j = best
         edges = np.concatenate([[-np.inf], cuts[index], [np.inf]])
         intervals.append((index, float(edges[i]), float(edges[j])))
@@ -178,13 +123,23 @@ def choose_event(scores: Scores, common: np.ndarray, rare: np.ndarray, delta: fl
 
 
 def _cuts(score: np.ndarray) -> np.ndarray:
-    """Return the ends of a score's intervals: quantiles, and both sides of every atom."""
+    """Return the ends of a score's intervals: quantiles, and both sides of every atom; none where all are equal."""
+    ordered = np.sort(score)
+    if ordered[0] == ordered[-1]:
+        return ordered[:0]
     shares = np.concatenate([np.linspace(0, 1, EQUAL_SHARES + 1), TAIL_SHARES, 1 - np.array(TAIL_SHARES)])
-    cuts = np.quantile(score, shares, method="inverted_cdf")
-    values, counts = np.unique(score, return_counts=True)
+    cuts = ordered[np.maximum(np.ceil(shares * len(ordered)).astype(int) - 1, 0)]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    values, counts = ordered[first], np.diff(first, append=len(ordered))
     order = np.argsort(-counts, kind="stable")[:MOST_ATOMS]
     atoms = values[order][counts[order] > max(1.0, ATOM_SHARE * len(score))]
-    return np.unique(np.concatenate([cuts, atoms, np.nextafter(atoms, -np.inf)]))
+    return np.unique(np.concatenate([cuts, atoms, _just_below(atoms)]))
+
+
+def _just_below(value):
+    """Return the next smaller double; below the smallest one it is minus infinity, which is no accident."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(value, -np.inf)
 
 
 def _approximate_bound(a, m, b, k, delta: float, z: float):
@@ -199,19 +154,3 @@ def _approximate_bound(a, m, b, k, delta: float, z: float):
     low, high = limit(a, m, -1) - delta, limit(b, k, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(low > 0, np.maximum(np.log(low / high), 0.0), 0.0)
-
-
-def _logistic(design: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the coefficients of a logistic regression with a small ridge, by Newton's method."""
-    weights = np.zeros(design.shape[1])
-    ridge = RIDGE * len(design) * np.eye(design.shape[1])
-    for _ in range(NEWTON_STEPS):
-        logits = np.clip(design @ weights, -FARTHEST_LOGIT, FARTHEST_LOGIT)
-        probability = 1 / (1 + np.exp(-logits))
-        curvature = (design * (probability * (1 - probability))[:, None]).T @ design + ridge
-        weights = weights + np.linalg.solve(curvature, design.T @ (labels - probability) - ridge @ weights)
-    return weights
-
-
-def _pairs(count: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(count) for j in range(i)]

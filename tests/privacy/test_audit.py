@@ -1,8 +1,10 @@
 """Audits: right mechanisms pass, every planted bug is caught, and the bound is what it says."""
 
+import datetime
 import math
 
 import numpy as np
+import pandas as pd
 import planted_bugs as planted
 import pytest
 from audits import TRIALS, attack
@@ -107,7 +109,9 @@ def test_an_atom_in_the_middle_is_an_event():
         return np.where(generator.random(draws) < table[0, 0], 0.0, generator.normal(size=draws))
 
     found = attack(mechanism, np.array([[0.2]]), np.array([[0.01]]))
-    assert found.epsilon_lower_bound > 2.3 and found.event == "coordinate 0 = 0, more likely on X"
+    # Zero is also the one value without digits, or with 16 bits of 0 at its end.
+    assert found.epsilon_lower_bound > 2.3
+    assert "coordinate 0" in found.event and found.event.endswith(" 0, more likely on X")
 
 
 def test_missing_and_infinite_outputs_are_events():
@@ -153,7 +157,22 @@ def test_releases_are_read_whole():
     [
         (lambda table: "text", TypeError, "str"),
         (lambda table: {"a": 1}, TypeError, "dict"),
-        (lambda table: None, ValueError, "none"),
+        (lambda table: None, TypeError, "got NoneType"),
+        (lambda table: "3", TypeError, "got str"),
+        (lambda table: ["3", "4"], TypeError, "got str"),
+        (lambda table: np.array(["3"]), TypeError, "got ndarray of <U1"),
+        (lambda table: np.datetime64("2020-01-01"), TypeError, "got datetime64"),
+        (lambda table: np.array(["2020-01-01"], dtype="datetime64[D]"), TypeError, r"got ndarray of datetime64\[D\]"),
+        (lambda table: datetime.date(2020, 1, 1), TypeError, "got date"),
+        (lambda table: [1.0, None], TypeError, "got NoneType"),
+        (lambda table: np.array([1.0, None]), TypeError, "got ndarray of object"),
+        (lambda table: 1j, TypeError, "got complex"),
+        (lambda table: 2**64, TypeError, "got an integer beyond 64 bits"),
+        (lambda table: np.ma.masked_array([1.0, 2.0], [False, True]), TypeError, "got MaskedArray"),
+        (lambda table: [np.ma.masked_array([1.0], [True])], TypeError, "got MaskedArray"),
+        (lambda table, draws: np.ma.masked_array(np.zeros(draws), False), TypeError, "got MaskedArray"),
+        (lambda table: pd.DataFrame({"a": [1.0]}), TypeError, "got DataFrame"),
+        (lambda table: [1.0, [2.0]], ValueError, "one shape"),
         (lambda table: np.zeros(int(table[0, 0]) + 1), ValueError, "one shape"),
         (lambda table: np.zeros(0), ValueError, "at least one number"),
         (lambda table, draws: np.zeros(draws + 1), ValueError, "draws along its first axis"),
@@ -162,9 +181,6 @@ def test_releases_are_read_whole():
     ],
 )
 def test_unusable_mechanisms(output, error, match):
-    if match == "none":  # None becomes NaN, a missing output, which is the same for both tables
-        assert attack(output, [[1.0]], [[2.0]], 20).epsilon_lower_bound == 0.0
-        return
     with pytest.raises(error, match=match):
         attack(output, np.array([[1.0]]), np.array([[2.0]]), 20)
 
