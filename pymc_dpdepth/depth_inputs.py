@@ -88,8 +88,8 @@ def _finite(table: Table, nonfinite: str, center: np.ndarray | None) -> np.ndarr
         raise ValueError(f'nonfinite: expected "raise" or "center", got {nonfinite!r}.')
     if nonfinite == "center" and center is None:
         raise ValueError(
-            'nonfinite="center": expected with standardize=(center, scale), whose public center stands in for missing '
-            "entries; got standardize=None."
+            "nonfinite: a public center must stand in for missing entries, got none. Pass "
+            'nonfinite="center" with standardize=(center, scale).'
         )
     finite = np.isfinite(table.rows)
     if finite.all():

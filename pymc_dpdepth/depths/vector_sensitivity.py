@@ -181,7 +181,7 @@ def _own_and_other(depth: Depth, n: int, d: int) -> tuple[Fraction, Fraction]:
 def _smoothed(n: int) -> VectorSensitivity:
     """Return the sensitivity of smoothed depths: the others' moves balance, since logistics of x and -x add up to 1.
 
-    With m = n - 2 and x = |m - 2 S_j|, the j-th of the other rows moves by at most x / n^2, or (1 + x)^2 / (4 n^2) where
+    With m = n - 2 and x = |m - 2 S_j|, the j-th other row moves by at most x / n^2, or (1 + x)^2 / (4 n^2) where
     x < 1. The S_j are the scores of a tournament, and sums of convex functions of them are largest for the scores
     0, 1, ..., m (Landau 1953).
     """
