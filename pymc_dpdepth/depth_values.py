@@ -208,8 +208,17 @@ def private_sample_depths(
         Columns of X to use.
     clamp : bool
         Bring the noisy values into [0, largest depth]. False keeps them unbiased, as rank statistics need.
-    standardize, nonfinite, max_rows_per_unit, ledger, random_seed
-        As in `private_depth`.
+    standardize : tuple of array_like, optional
+        A public (center, scale), applied to the rows first.
+    nonfinite : {"raise", "center"}
+        Refuse rows with non-finite entries before anything is charged, or set these entries to the public center of
+        `standardize`.
+    max_rows_per_unit : int
+        Largest number m of rows that one person may have; the cost is (m epsilon, delta).
+    ledger : BudgetLedger, optional
+        Charged before noise is drawn.
+    random_seed : int, optional
+        For simulation; warns and is recorded.
 
     Returns
     -------
