@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["BudgetLedger", "charge", "check_ledger"]
+from pymc_dpdepth.privacy.ledger_arguments import public_text
+
+__all__ = ["BudgetLedger", "charge", "check_data", "check_ledger", "labelled"]
 
 
 @runtime_checkable
@@ -29,6 +31,38 @@ def check_ledger(ledger: Any) -> None:
             "ledger: expected None or an object with a method charge(*, epsilon, delta, label, bounded_range), got "
             f"{got}."
         )
+
+
+class _Labelled:
+    """A ledger in which all charges get the same label."""
+
+    def __init__(self, ledger: BudgetLedger, label: str):
+        self._ledger, self._label = ledger, label
+        if hasattr(ledger, "check_data"):
+            self.check_data = ledger.check_data
+
+    def charge(self, *, label: str, **cost: Any) -> Any:
+        """Charge the ledger under the label that was chosen."""
+        return self._ledger.charge(label=self._label, **cost)
+
+
+def labelled(ledger: BudgetLedger | None, label: str | None) -> BudgetLedger | None:
+    """Return a ledger in which every charge is called by the user's label; without one, the ledger itself."""
+    check_ledger(ledger)
+    if label is None:
+        return ledger
+    if ledger is None:
+        raise ValueError("label: expected with ledger=, whose charge it names; leave it out.")
+    return _Labelled(ledger, public_text("label", label))
+
+
+def check_data(ledger: Any, data: Any) -> None:
+    """Have a ledger that can tell tables apart check the one that is about to be used.
+
+    Such a ledger has a method `check_data(data)` that raises for other rows than its own; `Ledger` has one.
+    """
+    if ledger is not None and hasattr(ledger, "check_data"):
+        ledger.check_data(data)
 
 
 def charge(

@@ -12,6 +12,8 @@ import typer
 import typer.core
 
 from pymc_dpdepth.cli_ledger import ledger_app
+from pymc_dpdepth.cli_ledger import names_of as _names
+from pymc_dpdepth.cli_ledger import open_for_charges as _ledger
 from pymc_dpdepth.cli_messages import REFUSED, in_options, one_line, one_line_errors, show
 
 if TYPE_CHECKING:
@@ -143,7 +145,15 @@ def median(
         Path | None,
         _option(BUDGET, "Charge the ledger in this file before the draw; see pymc-dpdepth ledger.", "PATH"),
     ] = None,
-    data_id: Annotated[str | None, _option(BUDGET, "Refuse a ledger of another data set than this.", "NAME")] = None,
+    data_id: Annotated[
+        str | None, _option(BUDGET, "The data set, by the name that its ledger has; another ledger is refused.", "NAME")
+    ] = None,
+    key: Annotated[
+        Path | None, _option(BUDGET, "The secret key that the ledger was made with: it must be of this table.", "FILE")
+    ] = None,
+    label: Annotated[
+        str | None, _option(BUDGET, "What the ledger calls the charge, by default median; it is public.", "TEXT")
+    ] = None,
     out: Annotated[Path | None, _option(OUTPUT, "Write the release, a JSON record, to this file.", "FILE")] = None,
     plot: Annotated[
         Path | None, _option(OUTPUT, "Write a picture of release and prior, which may leave too.", "FILE.png")
@@ -164,7 +174,8 @@ def median(
     `pymc-dpdepth median people.csv --columns age,income --epsilon 1 --lower 0 --upper 100,200000`
     """
     with one_line_errors():
-        _check_targets({"the private table": data, "the ledger": ledger}, {"--out": out, "--plot": plot}, overwrite)
+        sources = {"the private table": data, "the ledger": ledger, "the key": key}
+        _check_targets(sources, {"--out": out, "--plot": plot}, overwrite)
         request = {
             "epsilon": epsilon,
             "delta": delta,
@@ -174,7 +185,7 @@ def median(
             "max_rows_per_unit": max_rows_per_unit,
             "accept_asymptotic": accept_asymptotic,
             "random_seed": simulate_seed,
-            "ledger": _ledger(ledger, data_id),
+            "ledger": _ledger(ledger, data_id, data, key, label),
         }
         release, notes = _draw(
             data,
@@ -182,6 +193,7 @@ def median(
             _prior_texts(prior, lower, upper),
             (depth, smoothing, directions, directions_seed),
             request,
+            reread=key is not None,
         )
         _write(release, out, plot)
         show(release, {"record": out, "picture": plot, "ledger charged": ledger})
@@ -189,8 +201,13 @@ def median(
             typer.echo(f"Note: {note}", err=True)
 
 
-def _draw(data: Path, columns, texts: list[str], shape: tuple, request: dict[str, Any]) -> tuple[Release, list[str]]:
-    """Read the table and draw; return the notes that the library made on the way as well."""
+def _draw(
+    data: Path, columns, texts: list[str], shape: tuple, request: dict[str, Any], *, reread: bool
+) -> tuple[Release, list[str]]:
+    """Read the table and draw; return the notes that the library made on the way as well.
+
+    With `reread` the file is passed on, since a ledger with a key looks at columns that are not used, too.
+    """
     from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning
 
     with warnings.catch_warnings(record=True) as caught:
@@ -203,7 +220,8 @@ def _draw(data: Path, columns, texts: list[str], shape: tuple, request: dict[str
         if not len(table.rows):
             raise ValueError(f"Expected a row for each person; {data} has column names and no rows.")
         release = private_median(
-            table,
+            data if reread else table,
+            columns=columns if reread else None,
             prior=parse_priors(texts, table.columns),
             depth=_depth(*shape, d=len(table.columns)),
             # A bar counts steps, which depend on the rows; what is piped on is the release alone.
@@ -235,19 +253,6 @@ def _depth(name: str, smoothing: float | None, kind: str | None, seed: int, *, d
     )
 
 
-def _names(columns: str | None) -> list[str] | None:
-    """Return the names of --columns; one that holds a comma stands in double quotes, as in a CSV file."""
-    import csv
-
-    if columns is None:
-        return None
-    fields = next(csv.reader([columns], skipinitialspace=True), [])
-    names = [name.strip() for name in fields]
-    if not names or not all(names):
-        raise ValueError("--columns: expected names separated by commas, got an empty name.")
-    return names
-
-
 def _prior_texts(prior: list[str] | None, lower: str | None, upper: str | None) -> list[str]:
     """Return the prior as text, from --prior or from the ends of a box."""
     if prior and (lower is not None or upper is not None):
@@ -269,17 +274,6 @@ def _ends(text: str, option: str) -> str:
     except ValueError:
         raise ValueError(f"{option}: expected a number, or numbers separated by commas, one for each column.") from None
     return repr(numbers[0]) if len(numbers) == 1 else repr(numbers)
-
-
-def _ledger(path: Path | None, data_id: str | None) -> Any:
-    """Open the ledger of --ledger, before the table is read."""
-    if path is None:
-        if data_id is not None:
-            raise ValueError("--data-id: expected with --ledger PATH, whose data set it names; leave it out.")
-        return None
-    from pymc_dpdepth.privacy.ledger import Ledger
-
-    return Ledger(path, data_id=data_id)
 
 
 def _check_targets(sources: dict[str, Path | None], targets: dict[str, Path | None], overwrite: bool) -> None:
@@ -321,7 +315,7 @@ def _write(release: Release, out: Path | None, plot: Path | None) -> None:
             save_release_plot(release, plot)
     except OSError as error:
         raise ValueError(
-            f"The median was drawn, but could not be written: {error.strerror}. Count its epsilon, "
+            f"The release was drawn, but could not be written: {error.strerror}. Count its epsilon, "
             f"{release.epsilon:g}, as spent."
         ) from None
 

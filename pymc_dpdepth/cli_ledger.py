@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 from pathlib import Path
@@ -12,9 +13,10 @@ import typer
 from pymc_dpdepth.cli_messages import one_line_errors
 
 if TYPE_CHECKING:
+    from pymc_dpdepth.budget import BudgetLedger
     from pymc_dpdepth.privacy.ledger import Ledger
 
-__all__ = ["ledger_app"]
+__all__ = ["ledger_app", "names_of", "open_for_charges"]
 
 ledger_app = typer.Typer(
     help=(
@@ -32,8 +34,18 @@ PathOfLedger = Annotated[Path, typer.Argument(metavar="PATH", help="The ledger, 
 def init(
     path: PathOfLedger,
     data_id: Annotated[
-        str, typer.Option(metavar="NAME", help="A public name of the data set whose budget this is, such as study-7.")
-    ],
+        str | None,
+        typer.Option(metavar="NAME", help="A public name of the data set whose budget this is, such as study-7."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instead or besides: the table, named by a secret --key.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The curator's secret key; see pymc-dpdepth ledger key.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The columns of --data that count, by default all.")
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="NUMBER", help="The budget, above 0.")] = None,
     delta: Annotated[float, typer.Option(metavar="NUMBER", help="Its delta, below 1 / number of rows.")] = 0.0,
     rho: Annotated[
@@ -55,9 +67,17 @@ def init(
     For instance:
 
     `pymc-dpdepth ledger init study.jsonl --epsilon 3 --data-id study-7`
+
+    `pymc-dpdepth ledger init study.jsonl --epsilon 3 --data people.csv --key key.txt`
     """
     with one_line_errors():
         from pymc_dpdepth.privacy.ledger import Ledger
+
+        if data_id is None and data is None and key is None:
+            raise ValueError(
+                "--data-id: expected the name of the data set, such as study-7, or --data FILE with a secret --key "
+                "FILE, so that the budget of one data set is not spent on another."
+            )
 
         ledger = Ledger.create(
             path,
@@ -68,8 +88,28 @@ def init(
             planned=None if planned is None else _numbers(planned),
             charge_delta=charge_delta,
             data_id=data_id,
+            data=data,
+            key=key,
+            columns=names_of(columns),
         )
         _show(ledger)
+
+
+@ledger_app.command()
+def key(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The new file of the key.")],
+) -> None:
+    """Make a secret key, by which ledgers name tables without saying anything about them.
+
+    Keep it apart from the ledgers and as secret as the table. An existing file is never overwritten. For instance:
+
+    `pymc-dpdepth ledger key key.txt`
+    """
+    with one_line_errors():
+        from pymc_dpdepth.privacy.ledger_data import create_key
+
+        create_key(path)
+        typer.echo(f"key: {path}")
 
 
 @ledger_app.command()
@@ -118,6 +158,38 @@ def _numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError("--planned: expected numbers separated by commas, such as 0.5,0.5,1.") from None
+
+
+def names_of(columns: str | None) -> list[str] | None:
+    """Return the names of --columns; one that holds a comma stands in double quotes, as in a CSV file."""
+    if columns is None:
+        return None
+    fields = next(csv.reader([columns], skipinitialspace=True), [])
+    names = [name.strip() for name in fields]
+    if not names or not all(names):
+        raise ValueError("--columns: expected names separated by commas, got an empty name.")
+    return names
+
+
+def open_for_charges(
+    path: Path | None, data_id: str | None, data: Path | None = None, key: Path | None = None, label: str | None = None
+) -> BudgetLedger | None:
+    """Open the ledger of --ledger, for the data set that --data-id names or the table that --key does."""
+    if path is None:
+        for option, value in {"--data-id": data_id, "--key": key, "--label": label}.items():
+            if value is not None:
+                raise ValueError(f"{option}: expected with --ledger PATH, to which it belongs; leave it out.")
+        return None
+    if data_id is None and key is None:
+        raise ValueError(
+            "--ledger: expected with --data-id NAME, or with --key FILE where the ledger was made with a key, so that "
+            "the budget of one data set is not spent on another. The name that a ledger has is shown by `pymc-dpdepth "
+            f"ledger show {path}`."
+        )
+    from pymc_dpdepth.budget import labelled
+    from pymc_dpdepth.privacy.ledger import Ledger
+
+    return labelled(Ledger(path, data_id=data_id, data=None if key is None else data, key=key), label)
 
 
 def _in_words(value: Any) -> str:

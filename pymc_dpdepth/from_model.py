@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
+from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger, labelled
 from pymc_dpdepth.densities import check_sampleable
 from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError, warn_user
 from pymc_dpdepth.labelled import DELTA, build_release, to_datatree, total_epsilon
@@ -134,6 +134,7 @@ def release(
     sampler: str = "auto",
     accept_asymptotic: bool = False,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     public: Sequence[str] = (),
     random_seed: int | None = None,
     progressbar: bool = True,
@@ -154,6 +155,9 @@ def release(
         Allow a draw of a Markov chain, whose epsilon is nominal.
     ledger : BudgetLedger, optional
         Charged before the draw.
+    label : str, optional
+        What the ledger calls the charge, by default the names of the mechanisms. It is public and must not come from
+        the rows.
     public : sequence of str
         Names of observed variables and other Potentials of the model that hold no private data.
     random_seed : int, optional
@@ -194,6 +198,7 @@ def release(
     import pymc as pm
 
     check_ledger(ledger)
+    ledger = labelled(ledger, label)
     check_sampler(sampler, SAMPLERS)
     if not isinstance(source, pm.Model):
         _check_is_trace(source)

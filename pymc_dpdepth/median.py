@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
+from pymc_dpdepth.budget import BudgetLedger, charge, check_data, check_ledger, labelled
 from pymc_dpdepth.densities import check_prior_parts
 from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
@@ -51,6 +51,7 @@ def private_median(
     max_rows_per_unit: int = 1,
     accept_asymptotic: bool = False,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     random_seed: int | None = None,
     progressbar: bool = True,
 ) -> Release:
@@ -95,7 +96,9 @@ def private_median(
     accept_asymptotic : bool
         Allow a Markov chain where there is no exact sampler; its epsilon is nominal.
     ledger : BudgetLedger, optional
-        Charged before the draw.
+        Charged before the draw. A `Ledger` that was opened with a key checks that `data` are its rows.
+    label : str, optional
+        What the ledger calls the charge, by default "median". It is public and must not come from the rows.
     random_seed : int, optional
         For simulation; warns and is recorded.
     progressbar : bool
@@ -152,6 +155,8 @@ def private_median(
     import xarray as xr
 
     check_ledger(ledger)
+    ledger = labelled(ledger, label)
+    check_data(ledger, data)
     check_sampler(sampler, (*SAMPLERS, CONCENTRATED, CERTIFIED))
     budget = read_budget(epsilon, delta, rho)
     table = data if isinstance(data, Table) else read_table(data, columns)

@@ -44,9 +44,11 @@ def test_the_cost_is_charged_once(ledger, model_of):
 
 # Crashes after the charge
 
+AXES = {"directions": dpd.Directions.axes(2)}
+
 DRAWS = {
-    "median": (ExactPlan, "draw", lambda model, **o: dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, **o)),
-    "model": (ExactPlan, "draw", lambda model, **o: dpd.release(model("halfspace"), **o)),
+    "median": (ExactPlan, "draw", lambda model, **o: dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, **AXES, **o)),
+    "model": (ExactPlan, "draw", lambda model, **o: dpd.release(model("integrated_dual"), **o)),
     "branch and bound": (BranchPlan, "draw", lambda model, **o: dpd.release(model(SMOOTH), **o)),
     "chains": (
         from_model,
@@ -200,6 +202,49 @@ def test_other_objects_are_no_ledgers(wrong, model_of):
     ):
         with pytest.raises(TypeError, match=r"ledger.*charge\(\*, epsilon, delta, label, bounded_range\)"):
             call()
+
+
+def test_a_label_of_the_users_names_the_charge(model_of, tmp_path):
+    ledger = dpd.Ledger.create(tmp_path / "study.jsonl", epsilon=9.0, data_id="study-7")
+    dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, ledger=ledger, label="age, 2030")
+    dpd.release(model_of(ROWS), ledger=ledger, label="a model")
+    dpd.release(model_of(ROWS), ledger=ledger)
+    assert [entry["label"] for entry in ledger.entries()] == ["age, 2030", "a model", "median"]
+    for call in (
+        lambda **options: dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, **options),
+        lambda **options: dpd.release(model_of(ROWS), **options),
+    ):
+        with pytest.raises(ValueError, match="^label: expected with ledger="):
+            call(label="x")
+        for wrong in ("", "x" * 1001, 3):
+            with pytest.raises((ValueError, TypeError), match="^label: expected"):
+                call(label=wrong, ledger=ledger)
+    assert len(ledger.entries()) == 3
+
+
+class KnowsItsTable:
+    """A ledger of another kind that can tell tables apart."""
+
+    def __init__(self):
+        self.charges = []
+
+    def check_data(self, data):
+        if data is not ROWS:
+            raise ValueError("other rows")
+
+    def charge(self, **cost):
+        self.charges.append(cost["label"])
+
+
+def test_a_ledger_that_can_tell_tables_apart_is_asked_before_the_charge():
+    ledger = KnowsItsTable()
+    for label in (None, "mine"):
+        with pytest.raises(ValueError, match="other rows"):
+            dpd.private_median(ROWS.copy(), epsilon=1.0, prior=PRIOR, ledger=ledger, label=label)
+        assert ledger.charges == []
+    dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, ledger=ledger)
+    dpd.private_median(ROWS, epsilon=1.0, prior=PRIOR, ledger=ledger, label="mine")
+    assert ledger.charges == ["median", "mine"]
 
 
 def test_no_ledger_is_no_charge():

@@ -14,6 +14,7 @@ import pymc_dpdepth as dpd
 from pymc_dpdepth.cli import app
 
 SENTINEL = 31.415926535
+NAMED = ("--data-id", "study-7")
 
 
 @pytest.fixture
@@ -76,6 +77,9 @@ def test_init_in_rho_and_with_a_composition(tmp_path):
 BAD_INIT = {
     "no budget": ["--data-id", "x"],
     "no name": ["--epsilon", "1"],
+    "key without table": ["--epsilon", "1", "--key", "key.txt"],
+    "columns without table": ["--epsilon", "1", "--data-id", "x", "--columns", "a"],
+    "zero": ["--epsilon", "0", "--data-id", "x"],
     "empty name": ["--epsilon", "1", "--data-id", ""],
     "nan": ["--epsilon", "nan", "--data-id", "x"],
     "minus": ["--epsilon", "-1", "--data-id", "x"],
@@ -101,7 +105,7 @@ def test_init_overwrites_nothing(ledger):
 
 
 def test_show(ledger):
-    opened = dpd.Ledger(ledger)
+    opened = dpd.Ledger(ledger, data_id="study-7")
     opened.charge(epsilon=0.75, label="first [bold]\nline \x1b[31m é", group="north")
     opened.charge(epsilon=0.5, label="second")
     before = ledger.read_bytes()
@@ -116,7 +120,7 @@ def test_show(ledger):
 
 
 def test_show_as_json(ledger):
-    opened = dpd.Ledger(ledger)
+    opened = dpd.Ledger(ledger, data_id="study-7")
     opened.charge(epsilon=0.75, label="first\nline", bounded_range=(0.75,))
     result = run("ledger", "show", ledger, "--json")
     assert result.exit_code == 0, result.stderr
@@ -131,7 +135,7 @@ def test_show_tells_of_a_torn_line(ledger):
     with ledger.open("ab") as file:
         file.write(b'{"kind":"cha')
     result = run("ledger", "show", ledger)
-    assert result.exit_code == 0 and "torn line of 12 bytes, never granted" in result.stdout
+    assert result.exit_code == 0 and "incomplete line of 12 bytes; never granted" in result.stdout
 
 
 def test_show_refuses_what_is_no_ledger(table, ledger, tmp_path):
@@ -150,17 +154,17 @@ def test_median_charges_the_ledger(table, ledger, tmp_path):
     result = median(table, "--ledger", ledger, "--data-id", "study-7", "--out", out)
     assert result.exit_code == 0, result.stderr
     assert f"ledger charged: {ledger}" in result.stdout.splitlines()
-    again = median(table, "--ledger", ledger, epsilon=0.5)
-    assert again.exit_code == 0
+    again = median(table, "--ledger", ledger, *NAMED, "--label", "again, in May", epsilon=0.5)
+    assert again.exit_code == 0, again.stderr
     entries = dpd.Ledger(ledger).entries()
-    assert [(entry["label"], entry["epsilon"]) for entry in entries] == [("median", 1.0), ("median", 0.5)]
+    assert [(entry["label"], entry["epsilon"]) for entry in entries] == [("median", 1.0), ("again, in May", 0.5)]
     assert str(SENTINEL) not in ledger.read_text()
 
 
 def test_a_refused_charge_writes_nothing(table, ledger, tmp_path):
     out, plot = tmp_path / "release.json", tmp_path / "release.png"
     before = ledger.read_bytes()
-    result = median(table, "--ledger", ledger, "--out", out, "--plot", plot, epsilon=3.5)
+    result = median(table, "--ledger", ledger, *NAMED, "--out", out, "--plot", plot, epsilon=3.5)
     assert_refused(result, "ledger.remaining()", f"pymc-dpdepth ledger show {ledger}", "Nothing was charged")
     assert not out.exists() and not plot.exists() and ledger.read_bytes() == before
 
@@ -168,21 +172,51 @@ def test_a_refused_charge_writes_nothing(table, ledger, tmp_path):
 def test_bad_input_charges_nothing(table, ledger, tmp_path):
     before = ledger.read_bytes()
     assert_refused(median(table, "--ledger", ledger, "--data-id", "study-8"), "study-8")
-    assert_refused(median(table, "--ledger", ledger, "--sampler", "slice"), "--accept-asymptotic")
-    assert_refused(median(table, "--ledger", ledger, "--out", tmp_path))
-    assert_refused(median(table, "--ledger", ledger, epsilon=0))
-    assert_refused(median(table, "--data-id", "study-7"), "--data-id", "--ledger")
-    assert_refused(median(table, "--ledger", tmp_path / "missing"), "ledger init")
-    assert_refused(median(table, "--ledger", table), "another kind of file")
+    assert_refused(median(table, "--ledger", ledger, *NAMED, "--sampler", "slice"), "--accept-asymptotic")
+    assert_refused(median(table, "--ledger", ledger, *NAMED, "--out", tmp_path))
+    assert_refused(median(table, "--ledger", ledger, *NAMED, epsilon=0))
+    assert_refused(median(table, *NAMED), "--data-id", "--ledger")
+    assert_refused(median(table, "--key", tmp_path / "key"), "--key", "--ledger")
+    assert_refused(median(table, "--label", "x"), "--label", "--ledger")
+    assert_refused(median(table, "--ledger", ledger), "--data-id NAME", "--key FILE", f"ledger show {ledger}")
+    assert_refused(median(table, "--ledger", ledger, *NAMED, "--label", ""), "label: expected 1 to 1,000 characters")
+    assert_refused(median(table, "--ledger", tmp_path / "missing", *NAMED), "ledger init")
+    assert_refused(median(table, "--ledger", table, *NAMED), "another kind of file")
     assert ledger.read_bytes() == before
 
 
 def test_the_ledger_is_no_target(table, ledger):
     before = ledger.read_bytes()
     for option in ("--out", "--plot"):
-        refused = median(table, "--ledger", ledger, option, ledger, "--overwrite")
+        refused = median(table, "--ledger", ledger, *NAMED, option, ledger, "--overwrite")
         assert_refused(refused, f"{option}: expected another file than the ledger")
     assert ledger.read_bytes() == before
+
+
+def test_a_key_names_the_table(table, tmp_path):
+    key, path = tmp_path / "key.txt", tmp_path / "keyed.jsonl"
+    made = run("ledger", "key", key)
+    assert made.exit_code == 0 and made.stdout == f"key: {key}\n"
+    assert_refused(run("ledger", "key", key), "not overwritten")
+    init = ("ledger", "init", path, "--epsilon", 3, "--data", table, "--key", key)
+    assert run(*init).exit_code == 0
+    result = median(table, "--ledger", path, "--key", key)
+    assert result.exit_code == 0, result.stderr
+    frame = pd.read_csv(table)
+    frame["b"] += 1.0  # a column that is not used; the table is another one all the same
+    other = tmp_path / "other.csv"
+    frame.to_csv(other, index=False)
+    before = path.read_bytes()
+    assert_refused(median(other, "--ledger", path, "--key", key), "the ledger of these rows and this key")
+    assert_refused(median(table, "--ledger", path, *NAMED), "a fingerprint", "--key")
+    assert_refused(median(table, "--ledger", path), "--key FILE")
+    assert_refused(median(table, "--ledger", path, "--key", key, "--out", key, "--overwrite"), "than the key")
+    assert path.read_bytes() == before and key.read_text().strip() not in path.read_text()
+    some = tmp_path / "some.jsonl"
+    made = run("ledger", "init", some, "--epsilon", 3, "--data", table, "--key", key, "--columns", "a")
+    assert made.exit_code == 0, made.stderr
+    assert median(other, "--ledger", some, "--key", key).exit_code == 0  # its column is the same
+    assert len(dpd.Ledger(some).entries()) == len(dpd.Ledger(path).entries()) == 1
 
 
 def test_the_installed_command(table, tmp_path):
@@ -193,7 +227,8 @@ def test_the_installed_command(table, tmp_path):
         return subprocess.run(line, capture_output=True, text=True)
 
     assert command("ledger", "init", path, "--epsilon", 1, "--data-id", "study-7").returncode == 0
-    refused = command("median", table, "--columns", "a", "--epsilon", 2, "--prior", "uniform(0, 100)", "--ledger", path)
+    asked = ("median", table, "--columns", "a", "--epsilon", 2, "--prior", "uniform(0, 100)")
+    refused = command(*asked, "--ledger", path, *NAMED)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "ledger.remaining()" in refused.stderr
     shown = command("ledger", "show", path, "--json")

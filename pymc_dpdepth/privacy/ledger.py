@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pymc_dpdepth.errors import BudgetExceededError
-from pymc_dpdepth.privacy import ledger_data, ledger_file
+from pymc_dpdepth.privacy import ledger_arguments as arguments
+from pymc_dpdepth.privacy import ledger_data, ledger_entries, ledger_file
 from pymc_dpdepth.privacy.accountant import PrivacyAccountant, PrivacyRemaining, PrivacySpent
-from pymc_dpdepth.privacy.ledger_arguments import (
-    REPLACE_ONE,
-    absolute_path,
-    amount,
-    amounts,
-    check_neighboring,
-    check_same_data,
-    check_same_neighboring,
-    name_of_data,
-    public_text,
-)
+from pymc_dpdepth.privacy.ledger_arguments import REPLACE_ONE, absolute_path, amount, amounts, public_text
+from pymc_dpdepth.privacy.ledger_entries import BUDGET, stamp
 from pymc_dpdepth.privacy.ledger_file import CHARGE, TORN, Contents, entry
 from pymc_dpdepth.privacy.ledger_lock import locked, refused
-from pymc_dpdepth.privacy.rounding import float_below
 
 __all__ = ["Ledger"]
 
-# Fields of the header that make the accountant, and fields of a charge that it takes.
-BUDGET = ("epsilon", "delta", "rho", "composition", "planned", "charge_delta")
-COST = ("epsilon", "delta", "bounded_range", "group", "label")
-PUBLIC_HEADER = (*BUDGET, "neighboring", "data_id", "created", "package_version")
+PUBLIC_HEADER = (*BUDGET, "neighboring", "data_id", "data_columns", "created", "package_version")
 SECONDS_TO_WAIT = 60.0
 
 Answer = TypeVar("Answer")
@@ -49,7 +36,8 @@ class Ledger:
     path : path-like
         A ledger that `Ledger.create` or ``pymc-dpdepth ledger init`` made.
     data_id : str, optional
-        The name of the data set. A ledger of another one is refused.
+        The name of the data set. A ledger of another one is refused. To charge, `data_id` or `data` and `key` are
+        needed; to read, neither.
     data : table, optional
         The rows themselves, in any form that `private_median` takes, with `key`: refused unless the ledger was made for
         exactly these rows, in any order.
@@ -66,8 +54,8 @@ class Ledger:
         If the file is not there, is a folder, or may not be read.
     ValueError
         If it is not a ledger, is of another data set or adjacency, comes from a newer version, or is damaged: a changed
-        line may hide a charge, so nothing is granted from there on. A last line that a crash left torn is no damage: it
-        was never granted, and the next charge puts a record in its place that says so.
+        line may hide a charge, so nothing is granted from there on. An incomplete last line, as a crash leaves it of a
+        charge that was never granted, is no damage: the next charge puts a record in its place that says so.
     TimeoutError
         If the lock does not come free.
 
@@ -77,12 +65,16 @@ class Ledger:
     is chosen by you or made with a secret key, never a plain hash of the rows, with which anyone could test a guess of
     them. Labels are written as they are given, so they must not come from the rows.
 
+    The data set is checked when the ledger is opened. A name is all that `data_id` compares: a ledger opened for one
+    table and passed along with another is not noticed. With `key`, `private_median` has the ledger check the very table
+    that it was given (`check_data`); `release` of a model cannot, since a model no longer holds the table as it was.
+
     Asking twice charges twice: two draws reveal twice as much as one, whether or not the requests were the same.
 
     The sum is made by `PrivacyAccountant` with the composition that the header names. What the lines prove, and what
-    they cannot: an edited, doubled, moved or missing line is noticed; complete lines missing at the end, as in an old
-    backup or a copy, are not. Keep one file, and do not charge copies of it. The file must be on a disk whose file
-    system locks files.
+    they cannot: an edited, doubled, moved or missing line is noticed; lines missing at the end, as in an old backup or
+    a copy, are not, and a last line that was cut off looks as if a crash had done it. Keep one file, and do not charge
+    copies of it. The file must be on a disk whose file system locks files.
 
     Examples
     --------
@@ -105,14 +97,17 @@ class Ledger:
         timeout: float = SECONDS_TO_WAIT,
     ):
         self._path = absolute_path(path)
-        self._timeout = amount("timeout", timeout)
-        name = name_of_data(data_id, data, key)
-        check_neighboring(neighboring)
-        self._seen = b""
+        self._timeout = amount("timeout", timeout, zero=True)
+        if neighboring is not None:
+            arguments.check_neighboring(neighboring)
+        name = arguments.name_of_data(data_id, None, None)
+        self._known: Contents | None = None
         self._accounts: dict[str, tuple[Contents, PrivacyAccountant]] = {}
         self._header = self._read().header
-        check_same_data(self._path, self._header, name)
-        check_same_neighboring(self._path, self._header, neighboring)
+        name |= arguments.name_of_data(None, data, key, self._header.get("data_columns"))
+        arguments.check_same_data(self._path, self._header, name)
+        self._named, self._key = bool(name), key
+        arguments.check_same_neighboring(self._path, self._header, neighboring)
 
     @classmethod
     def create(
@@ -128,6 +123,7 @@ class Ledger:
         data_id: str | None = None,
         data: Any = None,
         key: str | os.PathLike | bytes | None = None,
+        columns: Any = None,
         neighboring: str = REPLACE_ONE,
         timeout: float = SECONDS_TO_WAIT,
     ) -> Ledger:
@@ -143,6 +139,8 @@ class Ledger:
             A public name of the data set, such as "study-7".
         data, key : optional
             The rows and the curator's secret key: names the data set by `fingerprint`, instead or in addition.
+        columns : sequence of str, optional
+            The columns of `data` that are fingerprinted; their names are written down. By default all.
         neighboring : {"replace_one", "add_or_remove_one"}
             The adjacency of all charges. What this package releases is for "replace_one".
         timeout : float
@@ -161,69 +159,51 @@ class Ledger:
             If the budget is not one or does not hold the plan, or the data set has no name. No file is made.
         """
         path = absolute_path(path)
-        name = name_of_data(data_id, data, key)
+        if columns is not None:
+            if data is None:
+                raise ValueError("columns: expected with data= and key=, whose columns they are; leave it out.")
+            columns = [columns] if isinstance(columns, str) else list(columns)
+        name = arguments.name_of_data(data_id, data, key, columns)
         if not name:
             raise ValueError(
                 'data_id: expected the name of the data set, such as "study-7", so that the budget of one is not spent '
                 "on another; got None. Or pass the rows as data= with a secret key=."
             )
-        check_neighboring(neighboring)
-        amount("timeout", timeout)
+        arguments.check_neighboring(neighboring)
+        amount("timeout", timeout, zero=True)
         budget = {"epsilon": epsilon, "delta": delta, "rho": rho, "charge_delta": charge_delta}
-        budget = {
-            field: None if value is None else amount(field, value, round_to_double=float_below)
-            for field, value in budget.items()
-        } | {"composition": composition, "planned": None if planned is None else amounts("planned", planned)}
+        budget = arguments.budget_as_written(budget) | {"composition": composition}
+        budget["planned"] = None if planned is None else amounts("planned", planned)
         PrivacyAccountant(**budget)  # refuses what is no budget
-        made = {"created": _now(), "package_version": _version()}
-        ledger_file.create(path, budget | {"neighboring": neighboring} | name | made)
-        return cls(path, neighboring=neighboring, timeout=timeout)
+        name |= {} if columns is None else {"data_columns": columns}
+        made = stamp()
+        made["created"] = made.pop("time")
+        ledger_file.create(path, budget | {"neighboring": neighboring} | name | made, timeout)
+        ledger = cls(path, neighboring=neighboring, timeout=timeout)
+        ledger._named, ledger._key = True, key
+        return ledger
 
-    @staticmethod
-    def create_key(path: str | os.PathLike) -> None:
-        """Write a new secret key of 256 bits from the operating system, readable by its owner alone.
+    create_key = staticmethod(ledger_data.create_key)
+    fingerprint = staticmethod(ledger_data.fingerprint)
 
-        Keep it apart from the ledger, and as secret as the rows: with it, a guess of the rows can be tested.
+    def check_data(self, data: Any) -> None:
+        """Refuse rows that are not those of the ledger, where it was opened with them and a key.
 
-        Parameters
-        ----------
-        path : path-like
-            A new file; an existing one is never overwritten.
-
-        Raises
-        ------
-        FileExistsError
-            If the file exists.
-        """
-        ledger_data.create_key(path)
-
-    @staticmethod
-    def fingerprint(data: Any, key: str | os.PathLike | bytes, columns: Any = None) -> str:
-        """Return a name of a table that says nothing about its rows to those without the key.
-
-        The HMAC-SHA256 of the column names and the rows as doubles, in whatever order the rows come. (A plain hash
-        would let anyone test a guessed table.) With the same key, equal tables have equal names and others do not.
+        `private_median` calls this with the table that it was given, before it charges.
 
         Parameters
         ----------
         data : table
-            As for `private_median`.
-        key : path-like or bytes
-            A file that `create_key` wrote, or at least 32 random bytes.
-        columns : optional
-            The columns to use, all by default.
-
-        Returns
-        -------
-        str
-            64 hexadecimal digits.
+            As for `private_median`, with all columns that are fingerprinted.
 
         Raises
         ------
-        ValueError, TypeError, FileNotFoundError
-            If the table or the key cannot be read. No message shows either.
+        ValueError, TypeError
+            If they are other rows, or the ledger comes from another process and its key was no file.
         """
-        return ledger_data.fingerprint(data, key, columns)
+        if self._key is not None:
+            columns = self._header.get("data_columns")
+            arguments.check_same_data(self._path, self._header, arguments.name_of_data(None, data, self._key, columns))
 
     @property
     def path(self) -> Path:
@@ -265,22 +245,32 @@ class Ledger:
         BudgetExceededError
             If the budget does not suffice. Nothing is charged.
         ValueError, TypeError
-            If an argument is not usable, or the file was damaged or replaced since it was opened.
+            If an argument is not usable, the ledger was opened without naming the data set, or the file was damaged or
+            replaced since.
         OSError, TimeoutError
             If the file cannot be written, or its lock does not come free.
         """
+        delta = amount("delta", delta, zero=True)
         cost = {
-            "epsilon": amount("epsilon", epsilon),
-            "delta": amount("delta", delta),
+            "epsilon": amount("epsilon", epsilon, zero=delta > 0),
+            "delta": delta,
             "bounded_range": amounts("bounded_range", bounded_range),
             "group": None if group is None else public_text("group", group),
             "label": public_text("label", label),
         }
-        check_neighboring(neighboring)
-        check_same_neighboring(self._path, self._header, neighboring)
-        stamp = {"time": _now(), "package_version": _version()}
+        arguments.check_neighboring(neighboring)
+        arguments.check_same_neighboring(self._path, self._header, neighboring)
+        if not self._named:
+            raise ValueError(
+                f"Expected a ledger that was opened for a data set; {self._path} was opened by its path alone, which "
+                "is for reading. Open it with Ledger(path, data_id=...), or data= and key=, so that the budget of one "
+                "data set is not spent on another."
+            )
+        if not self._accounts:
+            self._ask(lambda accountant: None)  # books what there is before others have to wait for the lock
+        written_at = stamp()
         with locked(self._path, write=True, timeout=self._timeout) as descriptor:
-            contents = self._verify(ledger_file.read(descriptor, self._path))
+            contents = self._verified(descriptor)
             accountant = self._accountant(contents)
             try:
                 accountant.charge(**cost)
@@ -291,11 +281,11 @@ class Ledger:
                 ) from None
             try:
                 written = ledger_file.append(
-                    descriptor, contents, {"kind": CHARGE} | cost | stamp, {"kind": TORN} | stamp
+                    descriptor, contents, {"kind": CHARGE} | cost | written_at, {"kind": TORN} | written_at
                 )
             except OSError as error:
                 raise refused(error, f"The charge cannot be written to {self._path}") from None
-            self._seen = written.raw
+            self._known = written
             self._keep(written, accountant)
         return entry(written.records[-1])
 
@@ -305,6 +295,8 @@ class Ledger:
 
     def remaining(self, group: str | None = None) -> PrivacyRemaining:
         """Return what one more charge may ask for, as `PrivacyAccountant.remaining` does; in a group, or of all."""
+        if group is not None:
+            public_text("group", group)
         return self._ask(lambda accountant: accountant.remaining(group))
 
     def entries(self) -> list[dict[str, Any]]:
@@ -314,7 +306,8 @@ class Ledger:
         -------
         list of dict
             With number, kind, time, label, epsilon, delta, bounded_range, group, package_version. An entry of kind
-            "torn" is what a crash left of a charge that was never granted; it costs nothing.
+            "torn" is an incomplete last line, as a crash leaves it of a charge that was never granted; it costs
+            nothing.
         """
         contents = self._read()
         entries = [entry(record) for record in contents.records]
@@ -334,21 +327,21 @@ class Ledger:
 
     def _read(self) -> Contents:
         with locked(self._path, write=False, timeout=self._timeout) as descriptor:
-            return self._verify(ledger_file.read(descriptor, self._path))
+            return self._verified(descriptor)
 
-    def _verify(self, contents: Contents) -> Contents:
-        """Refuse a file that is no longer what this object has read, which the lines alone cannot tell."""
-        if not (contents.raw + b"\n").startswith(self._seen):
+    def _verified(self, descriptor: int) -> Contents:
+        """Read the file, and refuse one that is no longer what this object has read, which lines alone cannot tell."""
+        known = self._known
+        contents = ledger_file.read(descriptor, self._path, known)
+        if known is None:
+            ledger_entries.check_header(self._path, contents.header)
+        elif not (contents.raw + b"\n").startswith(known.raw):
             raise ValueError(
                 f"Expected {self._path} to have all lines that it had; some are gone, or it is another ledger now. "
                 "Restore it from the latest backup; if another ledger is meant to be there, open that one anew."
             )
-        if any(record["kind"] not in (CHARGE, TORN) for record in contents.records):
-            raise ValueError(
-                f"Expected entries of the kinds {CHARGE} and {TORN}; {self._path} has another. It was written by a "
-                "newer pymc_dpdepth; upgrade this one."
-            )
-        self._seen = contents.raw
+        ledger_entries.check_records(self._path, contents.records[0 if known is None else len(known.records) :])
+        self._known = contents
         return contents
 
     def _ask(self, question: Callable[[PrivacyAccountant], Answer]) -> Answer:
@@ -363,17 +356,8 @@ class Ledger:
         # Taken out while it is used, so that no two threads, and no forked child, charge the same object.
         known, accountant = self._accounts.pop("last", (None, None))
         if known is None or not contents.raw.startswith(known.raw):
-            known, accountant = None, PrivacyAccountant(**{field: contents.header[field] for field in BUDGET})
-        for record in contents.records[0 if known is None else len(known.records) :]:
-            if record["kind"] == CHARGE:
-                try:
-                    accountant.charge(**{field: record[field] for field in COST})
-                except BudgetExceededError:  # it was granted once: by a version that composes in another way
-                    raise BudgetExceededError(
-                        f"Expected entries that fit the budget of {self._path}; those up to number {record['number']} "
-                        f"cost more, by pymc_dpdepth {_version()}; {record['package_version']} charged it. Treat the "
-                        "budget as spent; ledger.entries() has all charges."
-                    ) from None
+            known, accountant = None, ledger_entries.accountant_of(self._path, contents.header)
+        ledger_entries.book(self._path, accountant, contents.records[0 if known is None else len(known.records) :])
         return accountant
 
     def _keep(self, contents: Contents, accountant: PrivacyAccountant) -> None:
@@ -381,16 +365,6 @@ class Ledger:
         self._accounts["last"] = contents, accountant
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the accountant behind; a copy makes its own from the file."""
-        return self.__dict__ | {"_accounts": {}}
-
-
-def _now() -> str:
-    """Return the time in UTC. Entries are in the order of their numbers; a clock may go backwards."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
-
-
-def _version() -> str:
-    from pymc_dpdepth import __version__
-
-    return __version__
+        """Leave the accountant behind, and a key that is not in a file; a copy makes its own from the file."""
+        key = b"" if isinstance(self._key, bytes | bytearray) else self._key
+        return self.__dict__ | {"_accounts": {}, "_key": key}

@@ -25,7 +25,20 @@ DOMAIN = b"pymc_dpdepth table 1\n"
 
 
 def create_key(path: str | os.PathLike) -> None:
-    """Write a new secret key; see `Ledger.create_key`."""
+    """Write a new secret key of 256 bits from the operating system, readable by its owner alone.
+
+    Keep it apart from the ledger, and as secret as the rows: with it, a guess of the rows can be tested.
+
+    Parameters
+    ----------
+    path : path-like
+        A new file; an existing one is never overwritten.
+
+    Raises
+    ------
+    FileExistsError
+        If the file exists.
+    """
     path = Path(path)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -40,7 +53,30 @@ def create_key(path: str | os.PathLike) -> None:
 
 
 def fingerprint(data: Any, key: str | os.PathLike | bytes, columns: Any = None) -> str:
-    """Return the name of a table; see `Ledger.fingerprint`."""
+    """Return a name of a table that says nothing about its rows to those without the key.
+
+    The HMAC-SHA256 of the column names and the rows as doubles, in whatever order the rows come. (A plain hash
+    would let anyone test a guessed table.) With the same key, equal tables have equal names and others do not.
+
+    Parameters
+    ----------
+    data : table
+        As for `private_median`.
+    key : path-like or bytes
+        A file that `create_key` wrote, or at least 32 random bytes.
+    columns : optional
+        The columns to use, all by default.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Raises
+    ------
+    ValueError, TypeError, FileNotFoundError
+        If the table or the key cannot be read. No message shows either.
+    """
     from pymc_dpdepth.tables import Table, read_table
 
     secret = _secret(key)

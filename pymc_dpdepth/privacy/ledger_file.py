@@ -8,8 +8,9 @@ An append first makes the line durable without its line end, and then the line e
 crash leaves behind is read without doubt:
 
 - a last line without a line end whose check fits was durable: it counts, at worst for a charge that was never granted;
-- a last line without a line end whose check fails is torn: its charge was never granted, and the next append puts a
-  record of kind "torn" in its place;
+- a last line without a line end whose check fails is torn: if a crash left it, its charge was never granted. The next
+  append puts a record of kind "torn" in its place. (A copy that was cut off, or an editor, may leave the same bytes of
+  a charge that was granted; nothing in the file tells the two apart.)
 - a line with a line end whose check fails was damaged afterwards: it may hold a granted charge, and is refused.
 """
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pymc_dpdepth.privacy.ledger_lock import refused
+from pymc_dpdepth.privacy.ledger_lock import created
 
 if sys.platform == "darwin":
     import fcntl
@@ -65,7 +66,7 @@ class Contents:
     tail: bytes
 
 
-def read(descriptor: int, path: Path) -> Contents:
+def read(descriptor: int, path: Path, known: Contents | None = None) -> Contents:
     """Read and verify an open ledger.
 
     Parameters
@@ -74,6 +75,8 @@ def read(descriptor: int, path: Path) -> Contents:
         As `locked` yields it.
     path : Path
         Its name, for errors.
+    known : Contents, optional
+        What was read before: lines that are still the same bytes are not verified again.
 
     Returns
     -------
@@ -97,30 +100,34 @@ def read(descriptor: int, path: Path) -> Contents:
     blocks = [data]
     while block := os.read(descriptor, BLOCK):
         blocks.append(block)
-    return parse(b"".join(blocks), path)
+    return parse(b"".join(blocks), path, known)
 
 
-def parse(data: bytes, path: Path) -> Contents:
+def parse(data: bytes, path: Path, known: Contents | None = None) -> Contents:
     """Verify the bytes of a ledger; see `read`."""
-    *lines, rest = data.split(b"\n")
-    records: list[dict[str, Any]] = []
-    check = ""
-    for number, line in enumerate(lines):
-        if number == 0:
+    if known is None or not known.raw.endswith(b"\n") or not data.startswith(known.raw):
+        known = Contents(b"", {}, (), "", b"")
+    *lines, rest = data[len(known.raw) :].split(b"\n")
+    records = [known.header, *known.records] if known.raw else []
+    check = known.check
+    for line in lines:
+        if not records:
             _refuse_newer(line, path)
         record, check = _verified(line, check)
-        if record is None:
-            raise ValueError(_damaged(path, number + 1))
+        if record is None or (records and record.get("number") != len(records)):
+            raise ValueError(_damaged(path, len(records) + 1))
         records.append(record)
     end = len(data) - len(rest)
     # What `rest` holds up to its first check (text escapes its quotes, so it is one): a line that lacks its end alone.
     line = rest[: rest.find(CHECK) + len(CHECK) + CHECK_LENGTH + len(CLOSE)] if CHECK in rest else b""
     record, check_of_line = _verified(line, check)
+    if record is not None and records and record.get("number") != len(records):
+        raise ValueError(_damaged(path, len(records) + 1))
     if record is not None and not rest[len(line) :].strip(b"\0"):  # a power cut may leave a zero for the line end
         records.append(record)
         check, end, rest = check_of_line, end + len(line), b""
     elif record is not None:  # no crash leaves anything else behind a whole line
-        raise ValueError(_damaged(path, len(lines) + 1))
+        raise ValueError(_damaged(path, len(records) + 1))
     if not records:
         raise ValueError(_unborn(path))
     return Contents(data[:end], records[0], tuple(records[1:]), check, rest)
@@ -159,8 +166,11 @@ def append(descriptor: int, contents: Contents, record: dict[str, Any], torn: di
     return Contents(raw, contents.header, contents.records + tuple(added), check, b"")
 
 
-def create(path: Path, header: dict[str, Any]) -> None:
+def create(path: Path, header: dict[str, Any], timeout: float) -> None:
     """Write a new file with a header, durably; an existing file is never touched.
+
+    The lock is held until file and folder are on the disk. So if either fails, the file can be removed again without
+    removing a charge.
 
     Parameters
     ----------
@@ -168,29 +178,12 @@ def create(path: Path, header: dict[str, Any]) -> None:
         Where.
     header : dict
         The fields behind schema and version.
+    timeout : float
+        Seconds to wait for the lock.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(path, flags, 0o666)  # less the umask: several curators may share a ledger
-    except FileExistsError:
-        raise FileExistsError(
-            f"Expected a new file; {path} exists and is not overwritten. Open it with Ledger(path), or choose another "
-            "name; a budget that is spent stays spent."
-        ) from None
-    except FileNotFoundError:
-        raise FileNotFoundError(f"Expected a folder {path.parent} for the ledger; make it first.") from None
-    except OSError as error:
-        raise refused(error, f"A ledger cannot be made at {path}") from None
-    try:
-        try:
-            _commit(descriptor, 0, sealed({"schema": SCHEMA, "version": VERSION} | header, "")[0], keep=False)
-        finally:
-            os.close(descriptor)
+    with created(path, timeout) as descriptor:
+        _commit(descriptor, 0, sealed({"schema": SCHEMA, "version": VERSION} | header, "")[0], keep=False)
         _sync_folder(path.parent)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
 
 
 def sealed(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
@@ -202,7 +195,7 @@ def sealed(record: dict[str, Any], previous: str) -> tuple[bytes, str]:
 
 def entry(record: dict[str, Any]) -> dict[str, Any]:
     """Return a record with the fields that all entries have."""
-    label = record.get("label", f"torn line of {record.get('bytes')} bytes, never granted")
+    label = record.get("label", f"incomplete line of {record.get('bytes')} bytes; never granted if a crash left it")
     cost = {"epsilon": record.get("epsilon", 0.0), "delta": record.get("delta", 0.0)}
     named = {"number": record["number"], "kind": record["kind"], "time": record.get("time"), "label": label}
     rest = {"bounded_range": tuple(record.get("bounded_range", ())), "group": record.get("group")}
@@ -215,7 +208,10 @@ def _verified(line: bytes, previous: str) -> tuple[dict[str, Any] | None, str]:
     check = _check_of(previous, body)
     if rest != check.encode() + CLOSE:
         return None, ""
-    return json.loads(body + b"}"), check
+    try:
+        return json.loads(body + b"}"), check
+    except ValueError:  # the check of what another program wrote
+        return None, ""
 
 
 def _check_of(previous: str, body: bytes) -> str:

@@ -16,7 +16,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["locked", "refused"]
+__all__ = ["created", "locked", "refused"]
 
 LOCK_BYTE = 1 << 40  # Windows keeps others from reading what is locked, so a byte far behind the end is
 FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.02  # seconds between two tries for the lock
@@ -62,6 +62,55 @@ def locked(path: Path, *, write: bool, timeout: float) -> Iterator[int]:
                 return
         finally:
             os.close(descriptor)
+
+
+@contextlib.contextmanager
+def created(path: Path, timeout: float) -> Iterator[int]:
+    """Make a new file and yield its descriptor; nobody else gets its lock before the block has ended without an error.
+
+    After an error the file is removed while the lock is held, so nobody can have charged what is removed.
+
+    Parameters
+    ----------
+    path : Path
+        Where; an existing file is never touched.
+    timeout : float
+        Seconds to wait for others, who may have opened the file while it was empty.
+
+    Yields
+    ------
+    int
+        The descriptor.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, PermissionError, OSError, TimeoutError
+        If the file cannot be made or locked.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)  # less the umask: several curators may share a ledger
+    except FileExistsError:
+        raise FileExistsError(
+            f"Expected a new file; {path} exists and is not overwritten. Open it with Ledger(path), or choose another "
+            "name; a budget that is spent stays spent."
+        ) from None
+    except FileNotFoundError:
+        raise FileNotFoundError(f"Expected a folder {path.parent} for the ledger; make it first.") from None
+    except OSError as error:
+        raise refused(error, f"A ledger cannot be made at {path}") from None
+    try:
+        _lock(descriptor, path, True, time.monotonic() + timeout)
+        yield descriptor
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)  # Windows removes no file that is open; an empty one grants nothing
+            path.unlink()
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            _unlock(descriptor)
+        os.close(descriptor)
 
 
 def refused(error: OSError, what: str) -> OSError:

@@ -136,6 +136,9 @@ WRONG = {
     "group": {"group": 3},
     "adjacency": {"neighboring": "add_or_remove_one"},
     "adjacency unknown": {"neighboring": "bounded"},
+    "adjacency none": {"neighboring": None},
+    "adjacency list": {"neighboring": ["replace_one"]},
+    "range zero": {"bounded_range": (0.0,)},
 }
 
 
@@ -159,7 +162,7 @@ def test_labels_come_back_as_they_were(ledger, path, label):
 
 def test_a_clock_that_goes_backwards_changes_nothing(ledger, monkeypatch):
     for moment in ("2030-01-01T00:00:00+00:00", "1999-01-01T00:00:00+00:00"):
-        monkeypatch.setattr(ledger_module, "_now", lambda moment=moment: moment)
+        monkeypatch.setattr(ledger_module, "stamp", lambda moment=moment: {"time": moment})
         ledger.charge(epsilon=1.0, label=moment)
     assert [entry["time"][:4] for entry in ledger.entries()] == ["2030", "1999"]
     assert [entry["number"] for entry in ledger.entries()] == [1, 2]
@@ -233,7 +236,7 @@ def test_kill_9_loses_no_charge_that_was_granted(path):
 
 def test_threads_and_objects_share_a_ledger(path):
     first = dpd.Ledger.create(path, epsilon=40, data_id="study-7")
-    second = dpd.Ledger(path)
+    second = dpd.Ledger(path, data_id="study-7")
     refusals = []
 
     def work(ledger):
@@ -261,7 +264,7 @@ def test_a_ledger_can_be_sent_to_another_process(ledger, path):
 
 
 def test_a_held_lock_is_waited_for_and_then_told(ledger, path):
-    hasty = dpd.Ledger(path, timeout=0.01)
+    hasty = dpd.Ledger(path, timeout=0.01, data_id="study-7")
     with ledger_module.locked(path, write=True, timeout=0):
         with pytest.raises(TimeoutError, match="longer timeout to Ledger"):
             hasty.charge(epsilon=1.0, label="x")
@@ -278,7 +281,11 @@ def test_a_torn_line_costs_nothing_and_stays_visible(ledger, path):
         file.write(b'{"kind":"charge","epsilon":2.0,')
     spent = ledger.spent()
     (_, torn) = dpd.Ledger(path).entries()
-    assert (torn["kind"], torn["label"], torn["epsilon"]) == ("torn", "torn line of 31 bytes, never granted", 0.0)
+    assert (torn["kind"], torn["label"], torn["epsilon"]) == (
+        "torn",
+        "incomplete line of 31 bytes; never granted if a crash left it",
+        0.0,
+    )
     ledger.charge(epsilon=2.0, label="next")
     assert [entry["kind"] for entry in ledger.entries()] == ["charge", "torn", "charge"]
     assert ledger.entries()[1]["label"] == torn["label"] and ledger.spent() != spent
@@ -426,8 +433,70 @@ def test_another_adjacency_is_refused(path, ledger, tmp_path):
     other = dpd.Ledger.create(tmp_path / "o", epsilon=1.0, data_id="x", neighboring="add_or_remove_one")
     with pytest.raises(ValueError, match="is for 'add_or_remove_one'"):  # what the package releases is for replace_one
         dpd.private_median(ROWS[:, :1], epsilon=1.0, prior="normal(0, 30)", ledger=other)
+    with pytest.raises(ValueError, match="neighboring: expected one of .* got None"):  # no way around the check
+        other.charge(epsilon=1.0, label="x", neighboring=None)
     assert other.entries() == []
     other.charge(epsilon=1.0, label="x", neighboring="add_or_remove_one")
+
+
+def test_messages_say_which_numbers_are_allowed(path, ledger):
+    for wrong in (0, -1.0):
+        with pytest.raises(ValueError, match="^epsilon: expected a finite number > 0"):
+            dpd.Ledger.create(path.with_name("other"), epsilon=wrong, data_id="x")
+        with pytest.raises(ValueError, match="^epsilon: expected a finite number > 0"):
+            ledger.charge(epsilon=wrong, label="x")
+    with pytest.raises(ValueError, match="^delta: expected a finite number >= 0"):
+        dpd.Ledger.create(path.with_name("other"), epsilon=1.0, delta=-1.0, data_id="x")
+    for group in (3, [], True):
+        with pytest.raises(TypeError, match="^group: expected text"):
+            ledger.remaining(group)
+
+
+def test_a_ledger_that_was_opened_by_its_path_alone_is_for_reading(path, ledger, key):
+    ledger.charge(epsilon=1.0, label="x")
+    reader = dpd.Ledger(path)
+    assert reader.spent() == ledger.spent() and reader.entries() == ledger.entries()
+    before = path.read_bytes()
+    for use in (
+        lambda: reader.charge(epsilon=1.0, label="y"),
+        lambda: dpd.private_median(ROWS[:, :1], epsilon=1.0, prior="normal(0, 30)", ledger=reader),
+    ):
+        with pytest.raises(ValueError, match=r"opened by its path alone.*Open it with Ledger\(path, data_id="):
+            use()
+    assert path.read_bytes() == before
+    other = path.with_name("other.jsonl")
+    dpd.Ledger.create(other, epsilon=1.0, data=ROWS, key=key).charge(epsilon=0.5, label="x")
+    dpd.Ledger(other, data=ROWS, key=key).charge(epsilon=0.5, label="y")
+
+
+def test_a_median_of_other_rows_than_the_ledgers_is_refused(path, key):
+    frame = pd.DataFrame({"a": ROWS[:, 0], "b": ROWS[:, 0] + 1, "name": list("vwxyz")})
+    dpd.Ledger.create(path, epsilon=1.0, data=frame, key=key, columns=["a", "b"])
+    ledger = dpd.Ledger(path, data=frame[["b", "a", "name"]], key=key)
+    assert ledger.describe()["data_columns"] == ["a", "b"]
+    other = frame.assign(a=frame["a"] + 1)
+
+    def median(data, ledger=ledger):
+        return dpd.private_median(data, columns=["b"], epsilon=0.25, prior="normal(0, 30)", ledger=ledger)
+
+    before = path.read_bytes()
+    for wrong in (other, frame[["b", "name"]], frame[1:]):
+        with pytest.raises(ValueError, match="ledger of these rows and this key|'a'") as caught:
+            median(wrong)
+        assert not any(number in str(caught.value) for number in SENTINELS)
+    assert path.read_bytes() == before
+    median(frame)
+    median(frame[::-1])
+    copy = pickle.loads(pickle.dumps(ledger))  # the key is in a file
+    with pytest.raises(ValueError, match="ledger of these rows"):
+        median(other, copy)
+    median(frame, copy)
+    in_memory = dpd.Ledger(path, data=frame, key=bytes.fromhex(key.read_text()))
+    assert key.read_text().strip() not in repr(pickle.dumps(in_memory))
+    with pytest.raises(ValueError, match="key: expected at least 32"):  # refused rather than not checked
+        median(frame, pickle.loads(pickle.dumps(in_memory)))
+    median(frame, in_memory)
+    assert len(in_memory.entries()) == 4
 
 
 # Making and showing
@@ -444,6 +513,10 @@ NO_BUDGET = {
     "no name": {"epsilon": 1.0, "data_id": None},
     "empty name": {"epsilon": 1.0, "data_id": ""},
     "adjacency": {"epsilon": 1.0, "neighboring": "bounded"},
+    "no adjacency": {"epsilon": 1.0, "neighboring": None},
+    "columns without rows": {"epsilon": 1.0, "columns": ["x0"]},
+    "huge": {"epsilon": 10**400},
+    "zero": {"rho": 0.0},
     "rows without key": {"epsilon": 1.0, "data": ROWS},
     "timeout": {"epsilon": 1.0, "timeout": -1},
 }
@@ -480,13 +553,15 @@ def test_nothing_shown_is_secret(path, key, tmp_path, monkeypatch):
 
 def test_the_path_is_the_one_of_the_opening(ledger, path, tmp_path, monkeypatch):
     monkeypatch.chdir(path.parent)
-    relative = dpd.Ledger(path.name)
+    relative = dpd.Ledger(path.name, data_id="study-7")
     monkeypatch.chdir("/")
     relative.charge(epsilon=1.0, label="x")
     assert relative.path == path and len(ledger.entries()) == 1
-    for wrong in ("", None, 3):
-        with pytest.raises(TypeError, match="path: expected the name of a file"):
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match="path: expected the name of a file, got (NoneType|int)"):
             dpd.Ledger(wrong)
+    with pytest.raises(ValueError, match="path: expected the name of a file, got empty text"):
+        dpd.Ledger("")
 
 
 def test_a_plan_is_kept_in_the_file(path):
@@ -525,6 +600,6 @@ def test_entries_that_no_longer_fit_leave_nothing_to_spend(ledger, path):
 def test_a_symbolic_link_is_the_same_ledger(ledger, path, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(path)
-    dpd.Ledger(link).charge(epsilon=3.0, label="x")
+    dpd.Ledger(link, data_id="study-7").charge(epsilon=3.0, label="x")
     with pytest.raises(dpd.BudgetExceededError):
         ledger.charge(epsilon=0.1, label="y")

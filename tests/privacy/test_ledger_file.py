@@ -39,7 +39,7 @@ def contents_of(path):
 def path(tmp_path):
     """Write a ledger of three charges."""
     path = tmp_path / "study.jsonl"
-    create(path, HEADER)
+    create(path, HEADER, timeout=5)
     for label in ("one", 'two,"check":"\n', "drei é \ud800"):  # what looks like a check, a line end, half a character
         add(path, label)
     return path
@@ -244,18 +244,18 @@ def test_create_overwrites_nothing_and_cleans_up(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text("mine")
     with pytest.raises(FileExistsError, match="not overwritten.*stays spent"):
-        create(path, HEADER)
+        create(path, HEADER, timeout=5)
     assert path.read_text() == "mine"
     dangling = tmp_path / "link"
     dangling.symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileExistsError):
-        create(dangling, HEADER)
+        create(dangling, HEADER, timeout=5)
     with pytest.raises(FileNotFoundError, match="make it first"):
-        create(tmp_path / "missing" / "b.jsonl", HEADER)
+        create(tmp_path / "missing" / "b.jsonl", HEADER, timeout=5)
     full = tmp_path / "full.jsonl"
     monkeypatch.setattr(ledger_file, "os", Disk(full, limit=20))
     with pytest.raises(OSError, match="No space left"):
-        create(full, HEADER)
+        create(full, HEADER, timeout=5)
     assert not full.exists()
 
 
@@ -263,11 +263,43 @@ def test_creating_syncs_the_file_and_its_folder(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
     path = tmp_path / "a.jsonl"
-    create(path, HEADER)
+    create(path, HEADER, timeout=5)
     assert synced == [path.stat().st_ino, path.stat().st_ino, tmp_path.stat().st_ino]
     synced.clear()
     add(path, "one")
     assert synced == [path.stat().st_ino] * 2  # the line, then its end
+
+
+@pytest.mark.parametrize("step", ["_sync_folder", "_sync"])
+def test_nobody_can_charge_a_new_file_before_it_stays(tmp_path, step, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    tried = []
+
+    def charge_and_fail(*args):
+        if path.read_bytes().endswith(b"\n"):  # the last of the syncs
+            with pytest.raises(TimeoutError):  # whoever is told that it charged must not lose the file
+                with locked(path, write=True, timeout=0):
+                    raise AssertionError
+            tried.append(step)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(ledger_file, step, charge_and_fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        create(path, HEADER, timeout=5)
+    assert tried == [step] and list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    create(path, HEADER, timeout=5)
+    add(path, "one")
+
+
+def test_a_file_system_without_locks_gets_no_ledger(tmp_path, monkeypatch):
+    def fail(descriptor, write):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(ledger_lock, "_try_lock", fail)
+    with pytest.raises(OSError, match="Keep the ledger on a local disk"):
+        create(tmp_path / "a.jsonl", HEADER, timeout=5)
+    assert list(tmp_path.iterdir()) == []
 
 
 # What is no ledger
@@ -351,7 +383,7 @@ def test_an_error_under_the_lock_frees_it(path):
 
 def test_a_file_that_was_replaced_while_waiting_is_opened_again(path, tmp_path, monkeypatch):
     other = tmp_path / "other"
-    create(other, {"data_id": "other"})
+    create(other, {"data_id": "other"}, timeout=5)
     attempts = []
 
     def replace_once(descriptor, write, lock=ledger_lock._try_lock):
