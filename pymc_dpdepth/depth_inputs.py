@@ -54,6 +54,8 @@ def read_inputs(
 ) -> DepthInputs:
     """Check what a user passes in."""
     check_ledger(ledger)
+    if hasattr(ledger, "check_data"):  # a ledger that can tell tables apart refuses other rows than its own
+        ledger.check_data(X)
     epsilon = float(number(epsilon, "epsilon"))
     delta = float(probability(delta, zero=True))
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")

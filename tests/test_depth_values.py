@@ -157,6 +157,17 @@ def test_noise_is_not_tagged_as_an_exponential_mechanism():
     assert strict.charged["epsilon"] == 1.0
 
 
+def test_a_ledger_of_another_table_is_asked_before_anything_is_charged(ledger):
+    def check_data(data):
+        assert data is ROWS
+        raise ValueError("The ledger is of another table.")
+
+    ledger.check_data = check_data
+    with pytest.raises(ValueError, match="another table"):
+        dpd.private_depth(POINTS, ROWS, epsilon=1.0, ledger=ledger)
+    assert ledger.charges == []
+
+
 def test_the_charge_comes_before_the_noise(monkeypatch, ledger, empty_ledger):
     def crash(*_):
         raise RuntimeError("power cut")
