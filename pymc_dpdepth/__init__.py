@@ -42,12 +42,16 @@ _HOMES = {
     "UnboundedSensitivityError": "errors",
 }
 
+_SUBPACKAGES = ("ptr",)
+
 __all__ = sorted(_HOMES)
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
     """Import a public name when it is first used."""
+    if name in _SUBPACKAGES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
@@ -57,4 +61,4 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return [*__all__, "__version__"]
+    return [*__all__, *_SUBPACKAGES, "__version__"]

@@ -43,9 +43,9 @@ def exact_in(d: int, sampler: str) -> bool:
 
 
 def draw_by_branch_and_bound(
-    table: OutlyingnessTable, rows: np.ndarray, ball: Ball, beta: float, bits: RandomBits
+    table: OutlyingnessTable, rows: np.ndarray, ball: Ball, beta: float, bits: RandomBits, draws: int = 1
 ) -> np.ndarray:
-    """Return one draw, shape (d,), a point of the grid of a uniform prior on the box around the ball.
+    """Return draws, shape (draws, d): points of the grid of a uniform prior on the box around the ball.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def draw_by_branch_and_bound(
         lambda first, last: tuple(ball.units(end) for end in frame.enclose(first, last)),
         row_keys,
     )
-    return frame.locations(tree.draw(bits, 1))[0]
+    return frame.locations(tree.draw(bits, draws))
 
 
 def draw_by_smc(table: OutlyingnessTable, ball: Ball, beta: float, bits: RandomBits, progressbar: bool) -> np.ndarray:

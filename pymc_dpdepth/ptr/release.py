@@ -195,7 +195,7 @@ def propose_test_release(
 
         def draw(bits: RandomBits) -> xarray.DataArray:
             if exact:
-                value = draw_by_branch_and_bound(projected, rows, ball, proposal.beta, bits)
+                (value,) = draw_by_branch_and_bound(projected, rows, ball, proposal.beta, bits)
             else:
                 value = draw_by_smc(projected, ball, proposal.beta, bits, progressbar)
             return _array(value, "coordinate", list(table.columns))

@@ -249,7 +249,7 @@ class MedianAbsoluteDeviation(WindowStatistic):
     --------
     >>> from pymc_dpdepth import ptr
     >>> ptr.MAD().breakdown([[float(i)] for i in range(41)], threshold=3.0)
-    2
+    3
     """
 
     name: ClassVar[str] = "median_absolute_deviation"
