@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from pymc_dpdepth.cli_depth import depth
 from pymc_dpdepth.cli_ledger import ledger_app
 from pymc_dpdepth.cli_ledger import names_of as _names
 from pymc_dpdepth.cli_ledger import open_for_charges as _ledger
@@ -57,6 +58,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(ledger_app, name="ledger")
+app.command()(depth)
 
 
 def _version(asked: bool) -> None:

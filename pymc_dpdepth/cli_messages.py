@@ -20,6 +20,7 @@ REFUSED = 2  # exit code
 
 # What an error of the library tells a Python user to write, and what that is on the command line.
 AS_OPTIONS = {
+    'nonfinite="center" with standardize=(center, scale)': "--nonfinite center with --center and --scale",
     'nonfinite="prior"': "--nonfinite prior",
     "accept_asymptotic=True": "--accept-asymptotic",
     "columns=[...]": "--columns",
@@ -37,8 +38,11 @@ SAMPLERS_IN_WORDS = {
     "segments": "an exact draw",
     "boxes": "an exact draw",
     "products": "an exact draw",
+    "branch_and_bound": "an exact draw",
     "concentrated": "an exact draw for each direction",
     "planar": "a draw of the law itself, computed in double precision",
+    "laplace": "depths with discrete Laplace noise",
+    "gaussian": "depths with discrete Gaussian noise",
     "certified": "a fixed number of tries, with a proved delta",
     "nuts": "one draw of a Markov chain",
     "slice": "one draw of a Markov chain",
@@ -63,9 +67,10 @@ def show(release: Release, files: dict[str, Path | None]) -> None:
         return Text(plain.encode(console.encoding, "replace").decode(console.encoding), style)
 
     values = Table(box=SIMPLE_HEAD, pad_edge=False)
-    values.add_column("column", overflow="fold")
+    (dim,) = release.value.dims
+    values.add_column("column" if dim == "coordinate" else dim, overflow="fold")
     values.add_column("released value", justify="right", no_wrap=True)
-    for name, number in zip(release.value.coords["coordinate"].values, release.value.values, strict=True):
+    for name, number in zip(release.value.coords[dim].values, release.value.values, strict=True):
         values.add_row(cell(str(name)), cell(f"{float(number):,}"))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(no_wrap=True)
@@ -87,8 +92,9 @@ def _facts(release: Release, meaning: str) -> dict[str, str]:
     each = f"at {release.epsilon / units:g} each" if release.rho is None else "counted"
     share = f", {units} rows per person {each}" if units > 1 else ""
     rho = "" if release.rho is None else f"; the same cost in zCDP: rho {release.rho:g}"
+    together = "columns" if "coordinate" in release.value.dims else "points"
     facts = {
-        "epsilon spent": f"{release.epsilon:g}, once for all columns{share}; delta {release.delta:g}{rho}",
+        "epsilon spent": f"{release.epsilon:g}, once for all {together}{share}; delta {release.delta:g}{rho}",
         "guarantee": f"{release.guarantee}: {meaning}",
         "neighbours": "tables of the same number of rows that differ in one replaced row",
         "sampler": f"{release.sampler}: {SAMPLERS_IN_WORDS.get(release.sampler, 'one draw')}",
