@@ -22,6 +22,7 @@ from pymc_dpdepth.tables import Table, read_table
 __all__ = [
     "Proposal",
     "Settings",
+    "finite_rows",
     "read_ball",
     "read_cap",
     "read_points",
@@ -33,6 +34,7 @@ __all__ = [
 
 #: Cap of the outlyingness where the median is sought, in units of the scale.
 MEDIAN_CAP = 2.0
+NAMES_SHOWN = 30  # names that an error lists before it stops
 ROOT_ROOM = 1e-15  # a root and a product are wrong by less
 
 
@@ -145,6 +147,23 @@ def read_rows(X: Any, columns: Sequence | None) -> Table:
     if not len(table.rows):
         raise ValueError("X: expected at least one row, got none: there is nothing to release.")
     return table
+
+
+def finite_rows(table: Table, nonfinite: str, center: np.ndarray) -> np.ndarray:
+    """Return the rows, non-finite entries refused or set to the center; a replacement looks at one entry alone."""
+    if nonfinite not in ("raise", "center"):
+        raise ValueError(f'nonfinite: expected "raise" or "center", got {nonfinite!r}.')
+    finite = np.isfinite(table.rows)
+    if finite.all():
+        return table.rows
+    if nonfinite == "raise":
+        bad = [table.columns[j] for j in np.flatnonzero(~finite.all(axis=0))]
+        raise ValueError(
+            f"Expected finite numbers; missing or infinite entries in {', '.join(map(repr, bad[:NAMES_SHOWN]))}. Use "
+            'nonfinite="center" to put the public center in their place, or fill them by a rule that looks at one row '
+            "alone; dropping rows makes their number private, which the guarantee does not cover."
+        )
+    return np.ascontiguousarray(np.where(finite, table.rows, center))
 
 
 def read_projection(depth: Any, directions: Any) -> Projection:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger
+from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import check_sampler, require_consent
@@ -15,6 +15,7 @@ from pymc_dpdepth.ptr.ball_median import BALL_SAMPLERS, SMC, draw_by_branch_and_
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.proposal import (
     Proposal,
+    finite_rows,
     read_ball,
     read_cap,
     read_points,
@@ -28,7 +29,6 @@ from pymc_dpdepth.ptr.stable import Diameter, StableStatistic, first_above
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.branch_plan import BRANCH_AND_BOUND, MOST_DIMENSIONS
-from pymc_dpdepth.tables import apply_nonfinite
 
 if TYPE_CHECKING:
     import xarray
@@ -60,6 +60,7 @@ def propose_test_release(
     max_rows_per_unit: int = 1,
     accept_asymptotic: bool = False,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     random_seed: int | None = None,
     progressbar: bool = True,
 ) -> Release:
@@ -103,7 +104,7 @@ def propose_test_release(
         Columns to use; all by default.
     sampler : {"auto", "branch_and_bound", "smc"}
         For the median: "auto" is branch and bound, a draw of the law itself, in up to 5 dimensions.
-    nonfinite : {"raise", "prior"}
+    nonfinite : {"raise", "center"}
         Refuse non-finite entries before anything is charged, or set them to `center`.
     max_rows_per_unit : int
         Largest number of rows m that one person may have: the cost becomes m epsilon and delta (1 + e^epsilon + ... +
@@ -111,7 +112,9 @@ def propose_test_release(
     accept_asymptotic : bool
         Allow sequential Monte Carlo, whose epsilon is nominal.
     ledger : BudgetLedger, optional
-        Charged before the test.
+        Charged before the test. A `Ledger` that was opened with a key checks that X are its rows.
+    label : str, optional
+        What the ledger calls the charge, by default what is released. It is public and must not come from the rows.
     random_seed : int, optional
         For simulation; warns and is recorded.
     progressbar : bool
@@ -157,7 +160,8 @@ def propose_test_release(
     >>> release.refused, release.value.sizes["coordinate"], release.epsilon, release.delta
     (False, 2, 2.0, 1e-06)
     """
-    check_ledger(ledger)
+    ledger = labelled(ledger, label)
+    check_data(ledger, X)
     check_sampler(sampler, BALL_SAMPLERS)
     settings = read_settings(epsilon, delta, threshold, noise, max_rows_per_unit)
     table = read_rows(X, columns)
@@ -165,7 +169,7 @@ def propose_test_release(
     resolved = read_projection(depth, directions).resolve(d)
     ball = read_ball(center, radius, d, needed=points is None)
     cap = read_cap(cap, points)
-    rows = apply_nonfinite(table.rows, table.columns, nonfinite, ball.center)
+    rows = finite_rows(table, nonfinite, ball.center)
     places = None if points is None else ball.units(read_points(points, d))
     exact = points is not None or exact_in(d, sampler)
     if not exact:
@@ -224,6 +228,7 @@ def release_statistic(
     center: Any = 0.0,
     max_rows_per_unit: int = 1,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     random_seed: int | None = None,
 ) -> Release:
     r"""Release a stable statistic with noise in proportion to a threshold, where a private test finds it stable.
@@ -248,7 +253,7 @@ def release_statistic(
         Of test and release. Gaussian noise grows with sqrt(p), and takes half of delta for each.
     columns : sequence of str or int, optional
         Columns to use; all by default.
-    nonfinite : {"raise", "prior"}
+    nonfinite : {"raise", "center"}
         Refuse non-finite entries before anything is charged, or set them to `center`.
     center : float or array_like, shape (d,)
         Public value for missing entries.
@@ -256,7 +261,9 @@ def release_statistic(
         Largest number of rows m that one person may have: the cost becomes m epsilon and delta (1 + e^epsilon + ... +
         e^((m-1) epsilon)).
     ledger : BudgetLedger, optional
-        Charged before the test.
+        Charged before the test. A `Ledger` that was opened with a key checks that X are its rows.
+    label : str, optional
+        What the ledger calls the charge, by default what is released. It is public and must not come from the rows.
     random_seed : int, optional
         For simulation; warns and is recorded.
 
@@ -294,14 +301,15 @@ def release_statistic(
     >>> release.refused, release.value.sizes["coordinate"]
     (False, 1)
     """
-    check_ledger(ledger)
+    ledger = labelled(ledger, label)
+    check_data(ledger, X)
     if not isinstance(statistic, StableStatistic):
         raise TypeError(f"statistic: expected a StableStatistic such as ptr.Median(), got {type(statistic).__name__}.")
     settings = read_settings(epsilon, delta, threshold, noise, max_rows_per_unit)
     table = read_rows(X, columns)
     n, d = table.rows.shape
     center = read_vector(center, d, "center")
-    rows = apply_nonfinite(table.rows, table.columns, nonfinite, center)
+    rows = finite_rows(table, nonfinite, center)
     labels = list(statistic.labels(table.columns))
     record = {
         "statistic": statistic.describe(),

@@ -126,6 +126,8 @@ def test_statistic(ledger):
     assert np.abs(release.value.values).max() < 30 * 20
     assert dpd.Release.from_dict(release.to_dict()) == release
     assert ledger.charges == [(4.0, 1e-5, "trimmed_mean")]
+    ptr.release_statistic(ROWS, ptr.Median(), threshold=1.0, ledger=ledger, label="first look", **BUDGET)
+    assert ledger.charges[1:] == [(4.0, 1e-5, "first look")]
     refused = ptr.release_statistic(ROWS, ptr.Median(), threshold=1e-9, **BUDGET)
     assert refused.refused
 
@@ -143,11 +145,11 @@ def test_rows_in_other_units_give_the_same_release():
 def test_missing_entries(ledger):
     rows = ROWS.copy()
     rows[3, 1] = np.nan
-    with pytest.raises(ValueError, match="x1"):
+    with pytest.raises(ValueError, match="'x1'.*nonfinite=\"center\""):
         dpd.propose_test_release(rows, ledger=ledger, **MEDIAN)
     assert not ledger.charges
-    release = dpd.propose_test_release(rows, nonfinite="prior", ledger=ledger, **MEDIAN)
-    assert release.mechanisms[0]["nonfinite"] == "prior" and not release.refused
+    release = dpd.propose_test_release(rows, nonfinite="center", ledger=ledger, **MEDIAN)
+    assert release.mechanisms[0]["nonfinite"] == "center" and not release.refused
 
 
 def test_several_rows_per_person(ledger):
