@@ -66,8 +66,9 @@ class Ledger:
     them. Labels are written as they are given, so they must not come from the rows.
 
     The data set is checked when the ledger is opened. A name is all that `data_id` compares: a ledger opened for one
-    table and passed along with another is not noticed. With `key`, `private_median` has the ledger check the very table
-    that it was given (`check_data`); `release` of a model cannot, since a model no longer holds the table as it was.
+    table and passed along with another is not noticed. With `key`, `private_median` and `private_depth` have the ledger
+    check the very table that they were given (`check_data`); `release` of a model cannot, since a model no longer holds
+    the table as it was.
 
     Asking twice charges twice: two draws reveal twice as much as one, whether or not the requests were the same.
 
@@ -189,7 +190,7 @@ class Ledger:
     def check_data(self, data: Any) -> None:
         """Refuse rows that are not those of the ledger, where it was opened with them and a key.
 
-        `private_median` calls this with the table that it was given, before it charges.
+        Releases call this with the table that they were given, before they charge.
 
         Parameters
         ----------
