@@ -79,6 +79,9 @@ def depth(
     key: Annotated[
         Path | None, _option(BUDGET, "The secret key that the ledger was made with: it must be of this table.", "FILE")
     ] = None,
+    label: Annotated[
+        str | None, _option(BUDGET, "What the ledger calls the charge, by default depth; it is public.", "TEXT")
+    ] = None,
     out: Annotated[Path | None, _option(OUTPUT, "Write the release, a JSON record, to this file.", "FILE")] = None,
     overwrite: Annotated[bool, _option(OUTPUT, "Replace files that exist.", None, "--overwrite")] = False,
 ) -> None:
@@ -107,6 +110,7 @@ def depth(
             "max_rows_per_unit": max_rows_per_unit,
             "random_seed": simulate_seed,
             "ledger": open_for_charges(ledger, data_id, data, key),
+            "label": label,
         }
         shape = (depth_name, smoothing, directions, directions_seed)
         release, notes = _draw(data, at, names_of(columns), shape, request, reread=key is not None)

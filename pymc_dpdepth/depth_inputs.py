@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import check_ledger
+from pymc_dpdepth.budget import check_data, check_ledger
 from pymc_dpdepth.depths.base import Depth, as_points
 from pymc_dpdepth.depths.registry import as_depth
 from pymc_dpdepth.depths.vector_sensitivity import point_sensitivity
@@ -54,8 +54,7 @@ def read_inputs(
 ) -> DepthInputs:
     """Check what a user passes in."""
     check_ledger(ledger)
-    if hasattr(ledger, "check_data"):  # a ledger that can tell tables apart refuses other rows than its own
-        ledger.check_data(X)
+    check_data(ledger, X)
     epsilon = float(number(epsilon, "epsilon"))
     delta = float(probability(delta, zero=True))
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")

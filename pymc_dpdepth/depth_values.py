@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge
+from pymc_dpdepth.budget import BudgetLedger, charge, labelled
 from pymc_dpdepth.depth_inputs import (
     DepthInputs,
     check_flag,
@@ -67,6 +67,7 @@ def private_depth(
     nonfinite: str = "raise",
     max_rows_per_unit: int = 1,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     random_seed: int | None = None,
 ) -> Release:
     r"""Release the depth of points that were chosen without the data.
@@ -112,7 +113,9 @@ def private_depth(
     max_rows_per_unit : int
         Largest number m of rows that one person may have; the cost is (m epsilon, delta).
     ledger : BudgetLedger, optional
-        Charged before noise is drawn.
+        Charged before noise is drawn. A `Ledger` that was opened with a key checks that X are its rows.
+    label : str, optional
+        What the ledger calls the charge, by default "depth". It is public and must not come from the rows.
     random_seed : int, optional
         For simulation; warns and is recorded.
 
@@ -156,6 +159,7 @@ def private_depth(
     >>> release.value.dims, release.guarantee, bool(abs(release.value[0] - 0.5) < 0.1)
     (('point',), 'exact', True)
     """
+    ledger = labelled(ledger, label)
     inputs = read_inputs(
         X, depth, directions, columns, standardize, epsilon, delta, nonfinite, max_rows_per_unit, ledger
     )
@@ -183,6 +187,7 @@ def private_sample_depths(
     nonfinite: str = "raise",
     max_rows_per_unit: int = 1,
     ledger: BudgetLedger | None = None,
+    label: str | None = None,
     random_seed: int | None = None,
 ) -> Release:
     r"""Release the vector of the rows' own depths, D(X_1; X), ..., D(X_n; X).
@@ -216,7 +221,9 @@ def private_sample_depths(
     max_rows_per_unit : int
         Largest number m of rows that one person may have; the cost is (m epsilon, delta).
     ledger : BudgetLedger, optional
-        Charged before noise is drawn.
+        Charged before noise is drawn. A `Ledger` that was opened with a key checks that X are its rows.
+    label : str, optional
+        What the ledger calls the charge, by default "sample_depths". It is public and must not come from the rows.
     random_seed : int, optional
         For simulation; warns and is recorded.
 
@@ -258,6 +265,7 @@ def private_sample_depths(
     >>> release.value.sizes["point"], round(release.mechanisms[0]["noise_scale"], 6)
     (50, 0.98)
     """
+    ledger = labelled(ledger, label)
     inputs = read_inputs(
         X, depth, directions, columns, standardize, epsilon, delta, nonfinite, max_rows_per_unit, ledger
     )

@@ -90,7 +90,9 @@ def test_large_units_take_a_grid_and_stay_exact(monkeypatch):
     (record,) = release.mechanisms
     assert release.guarantee == "exact" and math.log2(record["noise_grid"]) % 1 == 0
     assert 3 / 60 / 50 <= record["noise_scale"] <= 3 / 60 / 50 * (1 + 1e-8)
-    np.testing.assert_allclose(release.value, dpd.Halfspace().evaluate(POINTS, ROWS), atol=60 * record["noise_scale"])
+    np.testing.assert_allclose(
+        release.value, dpd.Halfspace("axes").evaluate(POINTS, ROWS), atol=60 * record["noise_scale"]
+    )
 
 
 def test_depths_that_cannot_move_are_released_without_noise():
@@ -146,6 +148,12 @@ def test_what_is_charged_is_what_is_recorded(ledger, function):
     assert [charged[:2] for charged in ledger.charges] == [(release.epsilon, release.delta)] == [(0.3, 1e-6)]
 
 
+def test_the_label_of_the_charge(ledger):
+    dpd.private_depth(POINTS, ROWS, epsilon=1.0, ledger=ledger)
+    dpd.private_sample_depths(ROWS, epsilon=1.0, ledger=ledger, label="table 3")
+    assert [charged[2] for charged in ledger.charges] == ["depth", "table 3"]
+
+
 def test_noise_is_not_tagged_as_an_exponential_mechanism():
     class Strict:
         def charge(self, **what):
@@ -196,6 +204,7 @@ REFUSED = {
     "word": (ValueError, {"nonfinite": "prior"}, "nonfinite"),
     "units": (ValueError, {"max_rows_per_unit": 0}, "max_rows_per_unit"),
     "clamp": (TypeError, {"clamp": "yes"}, "clamp"),
+    "label": (ValueError, {"label": "study", "ledger": None}, "label"),
     "seed": (ValueError, {"random_seed": -1}, "random_seed"),
     "too small an epsilon": (ValueError, {"epsilon": 1e-30}, "larger epsilon"),
     "many simplices": (ValueError, {"X": np.zeros((501, 3)), "depth": "simplicial", "points": np.zeros((1, 3))}, "500"),
@@ -305,7 +314,7 @@ def test_values_along_rays_are_the_nearest_that_do_not_increase():
 def test_rays_reduce_the_error_of_halfspace_depth_from_its_deepest_point():
     rows = np.linspace(-1, 1, 201)[:, None]
     points = np.linspace(-1, 1, 81)[:, None] + 1e-4
-    truth = dpd.Halfspace().evaluate(points, rows)
+    truth = dpd.Halfspace("axes").evaluate(points, rows)
     options = {"epsilon": 2.0, "clamp": False}
     free, along = (
         dpd.private_depth(points, rows, isotonic_from=start, **options).value.values for start in (None, [0.0])
@@ -376,7 +385,7 @@ def test_exact_law_of_one_value_loses_epsilon_and_no_more():
     release = dpd.private_depth([[0.0]], TIED, epsilon=0.8)
     (record,) = release.mechanisms
     scale = Fraction(record["noise_scale"]) * 5
-    counts = [round(float(dpd.Halfspace().evaluate([[0.0]], rows)[0]) * 5) for rows in (TIED, APART)]
+    counts = [round(float(dpd.Halfspace("axes").evaluate([[0.0]], rows)[0]) * 5) for rows in (TIED, APART)]
     assert counts == [5, 4]
     ratio = abs(counts[0] - counts[1]) / scale
     assert ratio <= Fraction("0.8") * (1 + Fraction(1, 2**51)) and ratio > Fraction("0.7999999")
