@@ -6,7 +6,6 @@ It holds no error bound, step count, run time or diagnostic, since those are fun
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pymc_dpdepth.frozen import FrozenDict, freeze, read_only, thaw
 from pymc_dpdepth.mechanism import NEIGHBORING
 from pymc_dpdepth.record_fields import check_record
 
@@ -49,6 +49,8 @@ GUARANTEES = {
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """One private draw and the public record of how it was made.
+
+    It cannot be changed: its arrays are read-only copies, and so are its dicts and lists.
 
     Attributes
     ----------
@@ -104,7 +106,7 @@ class Release:
     package_version: str = ""
 
     def __post_init__(self):
-        """Fill in the version and refuse a guarantee without a meaning."""
+        """Refuse a guarantee without a meaning, fill in the version, and keep copies that cannot be changed."""
         if self.guarantee not in GUARANTEES:
             raise ValueError(f"guarantee: expected one of {sorted(GUARANTEES)}, got {self.guarantee!r}.")
         if not isinstance(self.simulation, bool) and self.simulation != "unknown":
@@ -113,10 +115,19 @@ class Release:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ValueError(f"{name}: expected a finite number >= 0, got {value!r}.")
+        if self.delta >= 1:
+            raise ValueError(f"delta: expected a number below 1, got {self.delta!r}; 1 promises nothing.")
         if self.rho is not None and not (isinstance(self.rho, int | float) and 0 <= self.rho < math.inf):
             raise ValueError(f"rho: expected None or a finite number >= 0, got {self.rho!r}.")
         if not self.package_version:
             object.__setattr__(self, "package_version", version("pymc_dpdepth"))
+        self.__setstate__(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]):
+        """Keep read-only copies, also in a copy or after unpickling: NumPy's flags do not travel."""
+        locations = FrozenDict({name: read_only(array) for name, array in state["locations"].items()})
+        contents = {name: freeze(state[name]) for name in ("mechanisms", "priors")}
+        self.__dict__.update(state | contents | {"locations": locations, "parameters": read_only(state["parameters"])})
 
     @property
     def refused(self) -> bool:
@@ -155,8 +166,8 @@ class Release:
             "simulation": self.simulation,
             "locations": {name: _array_record(array) for name, array in self.locations.items()},
             "parameters": {name: _array_record(array) for name, array in self.parameters.data_vars.items()},
-            "mechanisms": copy.deepcopy(list(self.mechanisms)),
-            "priors": copy.deepcopy(self.priors),
+            "mechanisms": thaw(self.mechanisms),
+            "priors": thaw(self.priors),
         }
 
     def to_json(self, path: str | os.PathLike | None = None) -> str:
@@ -193,11 +204,11 @@ class Release:
         Raises
         ------
         ValueError
-            If the file is not a Release of a version that this package knows.
+            If the file is not a Release of a version that this package knows, or its fields contradict one another.
         """
         text = Path(path).read_text(encoding="utf-8")
         try:
-            record = json.loads(text, parse_constant=_refuse_constant)
+            record = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}: expected the JSON of a Release; line {error.lineno} is not JSON.") from None
         except RecursionError:
@@ -206,14 +217,15 @@ class Release:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Release:
-        """Return the Release of a record made by `to_dict`; other fields, nested ones too, are a ValueError."""
+        """Return the Release of a record made by `to_dict`; other fields, and contradictions, are a ValueError."""
         import xarray as xr
 
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             raise ValueError(f"Expected a record with schema {SCHEMA!r}; write one with Release.to_json.")
-        if record.get("schema_version") != SCHEMA_VERSION:
+        known = record.get("schema_version")
+        if known != SCHEMA_VERSION or not isinstance(known, int) or isinstance(known, bool):  # True == 1
             raise ValueError(
-                f"Expected schema_version {SCHEMA_VERSION}, got {record.get('schema_version')!r}; read it with the "
+                f"Expected schema_version {SCHEMA_VERSION}, got {known!r}; read it with the "
                 "version of pymc_dpdepth that wrote it, or a newer one."
             )
         fields = dict(record)
@@ -285,6 +297,14 @@ def _array_of(name: str, entry: dict[str, Any]) -> xarray.DataArray:
 def _refuse_constant(token: str) -> None:
     """Refuse NaN and Infinity, which Python reads though they are not JSON; `to_json` never writes them."""
     raise ValueError(f"Expected the JSON of a Release; {token} is not JSON.")
+
+
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that stands twice in one object: readers differ in which one they take."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("Expected the JSON of a Release; a field stands in it twice.")
+    return fields
 
 
 def _write_at_once(path: Path, text: str) -> None:
