@@ -16,6 +16,7 @@ from pymc_dpdepth.cli_ledger import ledger_app
 from pymc_dpdepth.cli_ledger import names_of as _names
 from pymc_dpdepth.cli_ledger import open_for_charges as _ledger
 from pymc_dpdepth.cli_messages import REFUSED, in_options, one_line, one_line_errors, show
+from pymc_dpdepth.cli_ptr import ptr_median
 
 if TYPE_CHECKING:
     from pymc_dpdepth.record import Release
@@ -58,6 +59,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(ledger_app, name="ledger")
+app.command(name="ptr-median")(ptr_median)
 app.command()(depth)
 
 
