@@ -144,8 +144,8 @@ def set_up(
     if not depth.bounded_sensitivity:
         raise UnboundedSensitivityError(
             f"The depth {depth.name!r} has sensitivity 1 whatever the number of rows, so the exponential mechanism "
-            "would draw from the prior. It needs propose-test-release (propose_test_release, not in this version); "
-            "use halfspace, integrated_rank_weighted or integrated_dual here."
+            "would draw from the prior. It needs propose-test-release: propose_test_release; or use halfspace, "
+            "integrated_rank_weighted or integrated_dual here."
         )
     check_location(location)
     table = X if isinstance(X, Table) else read_table(X, columns)
