@@ -82,7 +82,7 @@ def sample_exact(
         The draws are independent; chains only give the shape that ArviZ expects.
     model : pm.Model, optional
         The model on the context stack by default.
-    sampler : {"auto", "segments", "boxes", "products"}
+    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "planar"}
         "auto" takes the one that fits; another word insists on it.
     public : sequence of str
         Names of observed variables and other Potentials without private data. Exact draws are not available with any.
@@ -101,8 +101,8 @@ def sample_exact(
 
     Notes
     -----
-    Each draw is exact to the bit, on the grid of u-space, and epsilon-DP for neighbours that differ in one replaced
-    row.
+    Each draw is epsilon-DP for neighbours that differ in one replaced row, on the grid of u-space: to the bit for
+    depths that are counted, in doubles for spatial and smoothed ones.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def release(
     model : pm.Model, optional
         The model of a trace.
     sampler : str
-        "auto" takes the exact sampler ("segments", "boxes" or "products") where there is one, and otherwise, if
+        "auto" takes "segments", "boxes", "products" or "branch_and_bound" where one fits, and otherwise, if
         `accept_asymptotic` allows it, "nuts" for a smooth depth or "smc" for a step depth. "slice" is available too.
     accept_asymptotic : bool
         Allow a draw of a Markov chain, whose epsilon is nominal.

@@ -135,7 +135,9 @@ def center_and_scale(location, prior, d: int):
     import pymc as pm
 
     check_drawable([location])
-    draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, d)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Numba will use object mode")  # how PyTensor draws is of no concern here
+        draws = np.asarray(pm.draw(location, draws=PRIOR_DRAWS, random_seed=PRIOR_SEED)).reshape(PRIOR_DRAWS, d)
     low, center, high = np.quantile(draws, QUARTILES, axis=0)
     return center, high - low
 

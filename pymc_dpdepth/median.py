@@ -10,6 +10,8 @@ import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_data, check_ledger, labelled
 from pymc_dpdepth.densities import check_prior_parts
+from pymc_dpdepth.depths.directions import AUTO, Directions
+from pymc_dpdepth.depths.registry import as_depth
 from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
@@ -28,7 +30,7 @@ from pymc_dpdepth.samplers.concentrated import (
     read_budget,
 )
 from pymc_dpdepth.samplers.dispatch import plan_draws
-from pymc_dpdepth.samplers.exact import CONCENTRATED, ExactPlan, NoExactSamplerError, plan_exact
+from pymc_dpdepth.samplers.exact import CONCENTRATED, EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, plan_exact
 from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
@@ -78,17 +80,21 @@ def private_median(
         shape d such as ``pm.Normal.dist(0, 10, shape=d)``; text such as "normal(0, 100)" or "uniform(0, [80, 1e5])"; or
         one distribution or text for each column, in order or by column name.
     depth : Depth or str
-        "halfspace", "integrated_rank_weighted", "integrated_dual", or an object.
-    directions : Directions or array_like, optional
-        Replaces the directions of the depth.
+        "halfspace", "integrated_rank_weighted", "integrated_dual", "spatial", "modified_spatial", "simplicial", or an
+        object.
+    directions : Directions, str or array_like, optional
+        Replaces the directions of the depth. By default halfspace depth takes 100 balanced directions for two to four
+        columns, in units of the prior, and the axes for more; the other depths take the axes. "axes" gives every
+        column a median of its own, whatever its units, and is drawn at once.
     columns : sequence of str or int, optional
         Columns to use; all by default.
-    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "concentrated", "certified", "nuts",
-            "slice", "smc"}
-        "auto" takes the exact sampler where there is one; with delta or rho it chooses between the joint draw and the
-        concentrated release, by the number of directions and the budget alone. The Release says what was chosen.
-        "certified", with delta > 0, makes a fixed number of tries, so that the running time hardly depends on the rows;
-        it is refused where n * epsilon is large.
+    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "planar", "concentrated", "certified",
+            "nuts", "slice", "smc"}
+        "auto" takes a sampler that draws from the law itself: to the bit ("exact") for every depth that is counted, in
+        doubles ("float64") for spatial and smoothed depths; the Release says which. With delta or rho it chooses
+        between the joint draw and the concentrated release, by the number of directions and the budget alone. It never
+        takes a Markov chain without `accept_asymptotic`. "certified", with delta > 0, makes a fixed number of tries, so
+        that the running time hardly depends on the rows; it is refused where n * epsilon is large.
     nonfinite : {"raise", "prior"}
         Refuse non-finite entries before anything is charged, or set them to the prior's median.
     max_rows_per_unit : int
@@ -150,7 +156,7 @@ def private_median(
     ...     rows, epsilon=1.0, prior=[pm.Normal.dist(40, 30), pm.Uniform.dist(0, 1e5)]
     ... )
     >>> release.value.sizes["coordinate"], release.sampler
-    (2, 'boxes')
+    (2, 'branch_and_bound')
     """
     import xarray as xr
 
@@ -160,6 +166,8 @@ def private_median(
     check_sampler(sampler, (*SAMPLERS, CONCENTRATED, CERTIFIED))
     budget = read_budget(epsilon, delta, rho)
     table = data if isinstance(data, Table) else read_table(data, columns)
+    if directions is None:
+        directions = _directions_of(sampler, depth, len(table.columns))
     location = prior_distribution(prior, table.columns)
     settings, product, rows = set_up(
         MECHANISM,
@@ -186,6 +194,13 @@ def private_median(
         progressbar=progressbar,
     )
     return replace(made, parameters=xr.Dataset({LOCATION: made.value}))
+
+
+def _directions_of(sampler: str, depth: Any, d: int) -> Directions | None:
+    """Return the axes where a sampler was named that needs them and the depth leaves its directions open."""
+    depth = as_depth(depth)
+    named = sampler in (*EXACT_SAMPLERS, CONCENTRATED)
+    return Directions.axes(d) if named and getattr(depth, "directions", None) == AUTO else None
 
 
 def prior_distribution(prior: Any, columns: Sequence[str]) -> Any:

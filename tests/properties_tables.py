@@ -93,7 +93,7 @@ def prior_of(name, d):
 # Mechanisms
 
 DEPTHS = {
-    "halfspace": dpd.Halfspace(),
+    "halfspace": dpd.Halfspace("axes"),
     "integrated_rank_weighted": dpd.IntegratedRankWeighted(),
     "integrated_dual": dpd.IntegratedDual(),
 }

@@ -54,11 +54,11 @@ def test_median_prints_and_writes(table, tmp_path):
     for words in (
         "epsilon spent  1.5, once for all columns; delta 0",
         "exact: integers and outward",
-        "boxes: an exact draw",
+        "branch_and_bound: an exact draw",
     ):
         assert words in result.stdout
     assert f"record: {out}" in result.stdout.splitlines()  # in one line, whatever its length
-    assert (release.epsilon, release.sampler, release.simulation) == (1.5, "boxes", False)
+    assert (release.epsilon, release.sampler, release.simulation) == (1.5, "branch_and_bound", False)
     assert result.stderr == ""
 
 

@@ -59,7 +59,7 @@ def rich_model():
         location = pm.Normal("location", 0, 3, dims="coordinate")
         pm.Uniform("other", 4, 6)
         effects = pm.Laplace("effects", 50, 1, dims="city")
-        exponential_mechanism("median", location, ROWS, epsilon=1.0)
+        exponential_mechanism("median", location, ROWS, epsilon=1.0, directions=dpd.Directions.axes(2))
         pm.Deterministic("twice", 2 * location, dims="coordinate")
         pm.Deterministic("total", effects.sum())
     return model

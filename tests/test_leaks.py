@@ -220,7 +220,7 @@ BAD = {
     "ledger is the table": lambda tmp_path: median(ledger=ROWS),
     "directions of another d": lambda tmp_path: median(directions=np.eye(3)),
     "nuts": lambda tmp_path: median(sampler="nuts", accept_asymptotic=True),
-    "chain": lambda tmp_path: median(depth=dpd.IntegratedDual(smoothing=1.0)),
+    "chain": lambda tmp_path: median(depth=dpd.IntegratedDual(smoothing=1.0), sampler="nuts"),
     "sampler": lambda tmp_path: median(sampler="segments"),
     "release of the table": lambda tmp_path: dpd.release(ROWS, model=ROWS),
     "record of the table": lambda tmp_path: dpd.Release.from_dict({"rows": ROWS.tolist()}),

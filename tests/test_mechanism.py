@@ -446,7 +446,8 @@ IQR = 2 * 0.6744897501960817
     ("depth", "standardize", "center", "scale"),
     [
         (SMOOTH, "prior", [3, 0], [IQR * 2, IQR * 50]),
-        ("halfspace", "prior", [0, 0], [1, 1]),  # axes: units make no difference
+        (dpd.Halfspace(directions=dpd.Directions.axes(2)), "prior", [0, 0], [1, 1]),  # units make no difference
+        ("halfspace", "prior", [3, 0], [IQR * 2, IQR * 50]),
         (dpd.Halfspace(directions=SMOOTH.directions), "prior", [3, 0], [IQR * 2, IQR * 50]),
         (SMOOTH, None, [0, 0], [1, 1]),
         (SMOOTH, (1, 2), [1, 1], [2, 2]),

@@ -21,6 +21,9 @@ NOMINAL = pytest.warns(dpd.ApproximateSamplingWarning, match="nominal")
 SIMULATION = pytest.warns(dpd.PrivacyLeakWarning, match="random_seed")
 
 
+AXES = dpd.Directions.axes(2)
+
+
 def median(data=FRAME, **options):
     return dpd.private_median(data, **({"epsilon": 50.0, "prior": "normal(0, [100, 2000])"} | options))
 
@@ -60,7 +63,7 @@ PRIORS = {
 
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_forms_of_a_prior(prior):
-    release = median(prior=prior())
+    release = median(prior=prior(), directions=AXES)
     check(release)
     assert (release.guarantee, release.sampler, release.simulation) == ("exact", "boxes", False)
     assert sum(block["stop"] - block["start"] for block in release.priors["median"]) == 2
@@ -215,7 +218,7 @@ def test_ties_come_out_as_themselves():
 @pytest.mark.parametrize("depth", ["halfspace", "integrated_rank_weighted", "integrated_dual"])
 @pytest.mark.parametrize("rotated", [False, True], ids=["axes", "rotated"])
 def test_every_depth_has_an_exact_draw_on_orthonormal_directions(depth, rotated):
-    options = {"directions": dpd.Directions.orthonormal(2, seed=1)} if rotated else {}
+    options = {"directions": dpd.Directions.orthonormal(2, seed=1) if rotated else AXES}
     release = median(depth=depth, epsilon=500.0, **options)
     check(release)
     assert release.sampler == ("boxes" if depth == "halfspace" else "products")
@@ -251,7 +254,7 @@ def test_exact_samplers_by_name(sampler, options):
     release = median(sampler=sampler, **options)
     check(release, options.get("columns", ("age", "income")))
     assert release.guarantee == "exact"
-    assert release.sampler == ("boxes" if sampler == "auto" else sampler)
+    assert release.sampler == ("branch_and_bound" if sampler == "auto" else sampler)
 
 
 @pytest.mark.parametrize("sampler", ["segments", "products"])

@@ -23,7 +23,7 @@ OTHER = ROWS[:, ::-1] * 1.7 - 0.2  # same shape, other numbers
 POINTS = np.array([[0.0, 0.0], [0.31, 0.4], [-2.07, 0.9], [40.0, -30.0]])
 SMOOTH = dpd.IntegratedDual(smoothing=2.0, directions=dpd.Directions.uniform(2, 5, seed=1))
 STEPS = [
-    dpd.Halfspace(),
+    dpd.Halfspace("axes"),
     dpd.Halfspace(directions=dpd.Directions.balanced(2, 4, seed=3)),
     dpd.IntegratedRankWeighted(directions=dpd.Directions.orthonormal(2, seed=2)),
     dpd.IntegratedDual(directions=dpd.Directions.uniform(2, 5, seed=1)),

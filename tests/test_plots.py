@@ -16,7 +16,7 @@ ROWS = np.column_stack([np.linspace(1.0, 9.0, 50), np.linspace(100.0, 900.0, 50)
 
 
 def release(prior="normal([5, 500], [5, 400])", rows=ROWS):
-    return dpd.private_median(rows, epsilon=1.0, prior=prior)
+    return dpd.private_median(rows, epsilon=1.0, prior=prior, directions=dpd.Directions.axes(np.shape(rows)[1]))
 
 
 def curve_of(axes):

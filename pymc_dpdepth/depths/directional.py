@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from pymc_dpdepth.depths.base import Depth, check_size, positive_number
-from pymc_dpdepth.depths.directions import AUTO, Directions, as_directions
+from pymc_dpdepth.depths.directions import AUTO, AXES, Directions, as_directions
 
 if TYPE_CHECKING:
     from pymc_dpdepth.depths.box_bounds import BoxBound
@@ -36,7 +36,7 @@ def resolve_directions(
 ) -> Directions:
     """Return concrete directions for dimension d.
 
-    "auto" becomes the axes. In one dimension every direction is 1 or -1, so any set becomes the one axis.
+    "auto" and "axes" become the axes. In one dimension every direction is 1 or -1, so any set becomes the one axis.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def resolve_directions(
             f"The directions of the depth {depth_name!r} must have as many entries as the data have columns, {d}; got "
             f"{directions.d}. Build them for d = {d}."
         )
-    if d == 1 or directions == AUTO:
+    if d == 1 or (isinstance(directions, str) and directions in (AUTO, AXES)):
         return Directions.axes(d)
     if directions is None:
         raise ValueError(
@@ -63,7 +63,7 @@ def describe_directions(directions: Directions | Literal["auto"] | None) -> dict
     """Return the public record of a direction set that may not be settled yet."""
     if isinstance(directions, Directions):
         return directions.describe()
-    return {"kind": "all" if directions is None else AUTO}
+    return {"kind": "all" if directions is None else directions}
 
 
 class DirectionalDepth(Depth):

@@ -17,6 +17,8 @@ import numpy as np
 __all__ = ["Directions", "as_directions"]
 
 AUTO = "auto"
+#: The axes, whatever the dimension turns out to be.
+AXES = "axes"
 
 _KINDS = ("axes", "orthonormal", "uniform", "balanced", "array")
 
@@ -186,31 +188,32 @@ class Directions:
         return record
 
 
-def as_directions(directions: Any) -> Directions | Literal["auto"] | None:
+def as_directions(directions: Any) -> Directions | Literal["auto", "axes"] | None:
     """Coerce what a user may write for directions.
 
     Parameters
     ----------
-    directions : Directions, "auto", None or array_like of shape (m, d)
-        "auto" is left to be settled when the dimension is known; None means all directions.
+    directions : Directions, "auto", "axes", None or array_like of shape (m, d)
+        A word is left to be settled when the dimension is known; None means all directions.
 
     Returns
     -------
-    Directions, "auto" or None
+    Directions, "auto", "axes" or None
 
     Raises
     ------
     ValueError
-        If a word other than "auto" came, or an array that holds no directions.
+        If another word came, or an array that holds no directions.
     """
     if directions is None or isinstance(directions, Directions):
         return directions
     if isinstance(directions, str):
-        if directions == AUTO:
-            return AUTO
+        if directions in (AUTO, AXES):
+            return directions
         raise ValueError(
-            f'directions must be "auto", None, a Directions object or an array of shape (m, d); got {directions!r}. '
-            "Use Directions.axes(d), .orthonormal(d, seed), .uniform(d, m, seed) or .balanced(d, m, seed)."
+            f'directions must be "auto", "axes", None, a Directions object or an array of shape (m, d); got '
+            f"{directions!r}. Use Directions.axes(d), .orthonormal(d, seed), .uniform(d, m, seed) or .balanced(d, m, "
+            "seed)."
         )
     return Directions.from_array(directions)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -10,7 +11,7 @@ import numpy as np
 
 from pymc_dpdepth.depths.base import as_rows
 from pymc_dpdepth.depths.directional import DirectionalDepth
-from pymc_dpdepth.depths.directions import AUTO
+from pymc_dpdepth.depths.directions import AUTO, AXES, Directions
 
 if TYPE_CHECKING:
     from pymc_dpdepth.depths.box_bounds import BoxBound
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Halfspace"]
 
 _PLANE, _SPACE = 2, 3
+# Oblique directions err less than the axes (benchmarks/bench_defaults.py); exact draws over them take long beyond this.
+# Not all directions of the plane: rows on a line have depth on that line alone, which branch and bound cannot find.
+_MOST_OBLIQUE, _MANY = 4, 100
 
 # Columns are brought to like sizes, for speed alone, by factors of no more than this: then no product with a difference
 # of doubles that were divided by 2^64 overflows.
@@ -57,7 +61,8 @@ class Halfspace(DirectionalDepth):
     Parameters
     ----------
     directions : Directions, "auto", None or array_like of shape (m, d)
-        Public directions. "auto" is the axes; None is all directions, for up to three columns.
+        Public directions. "auto" is 100 balanced directions for two to four columns and the axes for others; None is
+        all directions, for up to three columns.
 
     References
     ----------
@@ -77,8 +82,9 @@ class Halfspace(DirectionalDepth):
 
     Along each axis a row is to either side of (3, 3), but an oblique line has all rows on one side of it.
 
-    >>> rows = [[0, 0], [4, 0], [0, 4], [1, 1]]
-    >>> Halfspace().evaluate([[3, 3]], rows).tolist(), Halfspace(directions=None).evaluate([[3, 3]], rows).tolist()
+    >>> from pymc_dpdepth.depths import Directions
+    >>> rows, axes = [[0, 0], [4, 0], [0, 4], [1, 1]], Halfspace(directions=Directions.axes(2))
+    >>> axes.evaluate([[3, 3]], rows).tolist(), Halfspace().evaluate([[3, 3]], rows).tolist()
     ([0.25], [0.0])
     """
 
@@ -106,6 +112,8 @@ class Halfspace(DirectionalDepth):
         ValueError
             If the directions are for another dimension, or are all directions (None) where d > 3.
         """
+        if self.directions == AUTO and 1 < d <= _MOST_OBLIQUE:
+            return dataclasses.replace(self, directions=Directions.balanced(d, _MANY))
         return self if self.directions is None and d in (_PLANE, _SPACE) else super().resolve(d)
 
     def prepare(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -154,7 +162,8 @@ class Halfspace(DirectionalDepth):
 
         Over all directions of the plane the deepest region is a polygon, a segment or a point; its centroid is computed
         in rational arithmetic and rounded once. Ties, duplicates and rows on one line are allowed. Along axes the
-        result is the coordinatewise median; see `DirectionalDepth.median` for other directions.
+        result is the coordinatewise median; see `DirectionalDepth.median` for other directions. "auto" is all
+        directions of the plane here, and the axes in other dimensions.
 
         Parameters
         ----------
@@ -175,14 +184,17 @@ class Halfspace(DirectionalDepth):
 
         Examples
         --------
-        >>> from pymc_dpdepth.depths import Halfspace
-        >>> rows = [[0, 0], [4, 0], [0, 4], [1, 1]]
-        >>> Halfspace().median(rows).tolist(), Halfspace(directions=None).median(rows).tolist()
+        >>> from pymc_dpdepth.depths import Directions, Halfspace
+        >>> rows, axes = [[0, 0], [4, 0], [0, 4], [1, 1]], Halfspace(directions=Directions.axes(2))
+        >>> axes.median(rows).tolist(), Halfspace(directions=None).median(rows).tolist()
         ([0.5, 0.5], [1.0, 1.0])
         """
         from pymc_dpdepth.depths.medians import as_sample
 
         rows = as_sample(X)
+        if self.directions == AUTO:
+            # Of many directions there is no point that is a median along each; those that have one take their place.
+            return dataclasses.replace(self, directions=None if rows.shape[1] == _PLANE else AXES).median(rows)
         if self.resolve(rows.shape[1]).directions is not None:
             return super().median(rows)
         if rows.shape[1] != _PLANE:

@@ -165,7 +165,7 @@ def test_halfspace_on_axes_by_hand():
     points = [[0, 0], [1, 1], [0, 1], [0.5, 1], [-1, 1], [0, 3]]
     # Per axis (le, ge) at 0: (2, 5); at 0.5: (2, 3); at 1: (3, 3); below 0: (0, 5); above 2: (5, 0).
     expected = [2 / 5, 3 / 5, 2 / 5, 2 / 5, 0.0, 0.0]
-    assert Halfspace().evaluate(points, rows).tolist() == expected
+    assert Halfspace("axes").evaluate(points, rows).tolist() == expected
     irw = [2 / 5, 3 / 5, (2 + 3) / 10, (2 + 3) / 10, (0 + 3) / 10, (2 + 0) / 10]
     assert IntegratedRankWeighted().evaluate(points, rows).tolist() == irw
     dual = [10 / 25, 9 / 25, (10 + 9) / 50, (6 + 9) / 50, (0 + 9) / 50, (10 + 0) / 50]
@@ -178,7 +178,7 @@ def test_halfspace_regions_on_axes_are_boxes_between_order_statistics():
     rows = generator.integers(0, 6, size=(11, 2)).astype(float)
     points = np.array([[a, b] for a in np.arange(-0.5, 6, 0.5) for b in np.arange(-0.5, 6, 0.5)])
     ordered, n = np.sort(rows, axis=0), len(rows)
-    depths = Halfspace().evaluate(points, rows)
+    depths = Halfspace("axes").evaluate(points, rows)
     for k in range(1, n + 1):
         inside = np.all((ordered[k - 1] <= points) & (points <= ordered[n - k]), axis=1)
         assert np.array_equal(depths >= k / n, inside)

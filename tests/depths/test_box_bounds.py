@@ -38,7 +38,7 @@ def custom():
 CASES = [
     pytest.param(depth, d, id=f"{name}-{d}")
     for name, depth, dimensions in [
-        ("halfspace axes", lambda d: Halfspace(), (1, 3)),
+        ("halfspace axes", lambda d: Halfspace("axes"), (1, 3)),
         ("halfspace balanced", lambda d: Halfspace(Directions.balanced(d, 7)), (2, 3)),
         ("halfspace all", lambda d: Halfspace(directions=None), (1, 2, 3)),
         ("irw", lambda d: IntegratedRankWeighted(Directions.balanced(d, 7)), (1, 3)),

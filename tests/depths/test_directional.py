@@ -31,7 +31,11 @@ def test_a_depth_is_a_univariate_depth_and_an_aggregation(depth, univariate, agg
 
 @pytest.mark.parametrize("depth", CLASSES)
 def test_resolve(depth):
-    assert depth().resolve(3) == depth(directions=Directions.axes(3))
+    assert depth(directions="axes").resolve(3) == depth(directions=Directions.axes(3))
+    assert depth().resolve(5) == depth(directions=Directions.axes(5))
+    oblique = depth is Halfspace
+    for d in (2, 3, 4):
+        assert depth().resolve(d).directions == (Directions.balanced(d, 100) if oblique else Directions.axes(d))
     assert depth().resolve(1) == depth(directions=Directions.axes(1))
     concrete = depth(directions=Directions.uniform(3, 5))
     assert concrete.resolve(3) is concrete

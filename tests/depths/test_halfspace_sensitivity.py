@@ -75,7 +75,6 @@ def test_the_potential_of_a_model(d, count, mode):
         assert value({"location": point.astype(float)}) == pytest.approx(beta * count(point, whole) / 20, rel=1e-15)
 
 
-def test_a_model_without_an_exact_draw_says_so():
+def test_a_model_is_drawn_by_branch_and_bound():
     model, _ = model_of(np.random.default_rng(2).standard_normal((10, 2)))
-    with pytest.raises(dpd.InexactReleaseError, match="'halfspace' over all directions has no exact sampler"):
-        dpd.release(model)
+    assert dpd.release(model).sampler == "branch_and_bound"

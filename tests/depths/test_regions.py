@@ -206,9 +206,9 @@ def test_medians_of_known_tables():
 
 def test_median_along_axes_is_coordinatewise():
     rows = np.random.default_rng(6).integers(-9, 10, size=(20, 3)).astype(float)
-    for depth in (Halfspace(), Halfspace(Directions.axes(3)), Halfspace(-2 * np.eye(3)[[2, 0, 1]])):
+    for depth in (Halfspace("axes"), Halfspace(Directions.axes(3)), Halfspace(-2 * np.eye(3)[[2, 0, 1]])):
         assert depth.median(rows).tolist() == np.median(rows, axis=0).tolist()
-    assert Halfspace().median(rows[:19]).tolist() == np.median(rows[:19], axis=0).tolist()
+    assert Halfspace("axes").median(rows[:19]).tolist() == np.median(rows[:19], axis=0).tolist()
     assert Halfspace([[1.0]]).median([[1.0], [4.0]]).tolist() == [2.5]
 
 

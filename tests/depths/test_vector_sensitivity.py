@@ -16,7 +16,7 @@ from pymc_dpdepth.depths.vector_sensitivity import (
 )
 
 DEPTHS = {
-    "halfspace": dpd.Halfspace(),
+    "halfspace": dpd.Halfspace("axes"),
     "irw": dpd.IntegratedRankWeighted(),
     "dual": dpd.IntegratedDual(),
     "simplicial": dpd.Simplicial(),

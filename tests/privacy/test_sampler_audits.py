@@ -22,10 +22,10 @@ NORMAL, UNIFORM = "normal", "uniform"
 ROTATED = dpd.Directions.orthonormal(2, seed=3)
 #: Sampler, depth, columns, prior of each column. A new exact sampler adds a line.
 SAMPLERS = [
-    ("segments", dpd.Halfspace(), 1, UNIFORM),
+    ("segments", dpd.Halfspace("axes"), 1, UNIFORM),
     ("segments", dpd.IntegratedRankWeighted(), 1, NORMAL),
     ("segments", dpd.IntegratedDual(), 1, UNIFORM),
-    ("boxes", dpd.Halfspace(), 2, UNIFORM),
+    ("boxes", dpd.Halfspace("axes"), 2, UNIFORM),
     ("boxes", dpd.Halfspace(ROTATED), 2, NORMAL),
     ("products", dpd.IntegratedRankWeighted(), 2, UNIFORM),
     ("products", dpd.IntegratedDual(directions=ROTATED), 2, NORMAL),
@@ -151,7 +151,7 @@ BOX_BUGS = {
 def test_bugs_in_the_package_s_boxes_are_caught(bug, monkeypatch):
     where, name, wrong, X, neighbour, epsilon = BOX_BUGS[bug]
     X, neighbour = X / 10, neighbour / 10
-    plan = plan_of(dpd.Halfspace(), 2, UNIFORM, len(X), epsilon)
+    plan = plan_of(dpd.Halfspace("axes"), 2, UNIFORM, len(X), epsilon)
     assert attack(sampler_of(plan), X, neighbour).epsilon_lower_bound <= epsilon
     monkeypatch.setattr(where, name, wrong)
     assert attack(sampler_of(plan), X, neighbour).epsilon_lower_bound > epsilon
@@ -163,7 +163,7 @@ def test_boxes_stopped_at_half_are_another_law(monkeypatch):
     # the sampler and the lattice's law in rings of the same table. (The ring form without those levels is not private:
     # see PLANTED.) The atom of 14 tied rows weighs e^56 times its prior mass, or e^28 times that when it is clipped.
     epsilon, rows = 8.0, np.full((14, 2), 0.5)
-    plan = plan_of(dpd.Halfspace(), 2, UNIFORM, len(rows), epsilon)
+    plan = plan_of(dpd.Halfspace("axes"), 2, UNIFORM, len(rows), epsilon)
     draw, generator = sampler_of(plan), np.random.default_rng(2)
     atom = math.exp(epsilon * 14 / 2) * 2.0**-84  # a cell next to the median has mass 2^-42 on each axis
 
@@ -180,7 +180,7 @@ def test_boxes_stopped_at_half_are_another_law(monkeypatch):
 
 def two_medians(epsilon, bug=None):
     """Return a mechanism: one median of each column at epsilon / 2, one release at a time."""
-    plan = plan_of(dpd.Halfspace(), 1, UNIFORM, 2, epsilon / 2)
+    plan = plan_of(dpd.Halfspace("axes"), 1, UNIFORM, 2, epsilon / 2)
     counter = iter(range(10**9))
 
     def mechanism(table):

@@ -37,7 +37,7 @@ DEPTHS = {
 def plan_of(depth, n, d, epsilon, prior, directions=None):
     """Return the exact plan of a mechanism over n rows; `prior` is "normal" (standard) or "uniform" (on [-1, 1])."""
     location = {"normal": pm.Normal.dist(0, 1, shape=d), "uniform": pm.Uniform.dist(-1, 1, shape=d)}[prior]
-    options = {} if directions is None else {"directions": directions}
+    options = {"directions": "axes" if directions is None else directions}
     settings, product, _ = set_up("m", location, np.zeros((n, d)), depth=DEPTHS[depth](), epsilon=epsilon, **options)
     return plan_exact(settings, product)
 

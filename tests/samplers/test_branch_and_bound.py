@@ -86,7 +86,7 @@ class Peaked(BoxBound):
 
 
 def tree_of(bound, rows=ROWS, unit=Fraction(1, 2), beta=0.0):
-    plan, rows = plan_of(rows, Halfspace())
+    plan, rows = plan_of(rows, Halfspace("axes"))
     frame = plan.frame
     keys = np.sort(frame.keys(rows), axis=1)
     base = WeightBase.of(unit) if bound.sensitivity_count else None
@@ -130,7 +130,7 @@ def test_a_box_of_one_cell_is_not_split():
 
 def test_splits_leave_mass_on_both_sides():
     generator = np.random.default_rng(5)
-    floors = plan_of(ROWS, Halfspace())[0].frame.floors()
+    floors = plan_of(ROWS, Halfspace("axes"))[0].frame.floors()
     low_floor = floors[0, 0]
     for _ in range(500):
         first, last = np.sort(generator.integers(low_floor, LAST_KEY - low_floor + 1, size=2))
@@ -219,7 +219,7 @@ def test_draws_in_the_plane_have_the_density(name):
 
 
 @pytest.mark.parametrize(
-    "depth", [Halfspace(), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
+    "depth", [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
 )
 def test_along_axes_it_is_the_law_of_the_other_samplers(depth):
     tied = np.round(ROWS)
@@ -252,13 +252,13 @@ def distance_of_cdfs(draws, points, weights):
 def test_multivariate_normal_priors():
     covariance = np.array([[4.0, 3.0], [3.0, 4.0]])
     prior = pm.MvNormal.dist(np.array([0.5, -0.5]), covariance)
-    plan, rows = plan_of(ROWS, Halfspace(), prior=prior, epsilon=1.0, sampler="auto")
+    plan, rows = plan_of(ROWS, Halfspace("axes"), prior=prior, epsilon=1.0, sampler="auto")
     assert isinstance(plan, BranchPlan) and plan.prior.describe()[0]["family"] == "MvNormal"
     draws = plan.draw(rows, SeededBits(1), 4000)
     # The law by importance from the prior: an effective sample size of some thousands, so its cdf is right to 0.03.
     z = np.random.default_rng(2).normal(size=(400_000, 2))
     x = np.array([0.5, -0.5]) + z @ np.linalg.cholesky(covariance).T
-    weights = np.exp(20 * (Halfspace().evaluate(x, ROWS) - 0.5))
+    weights = np.exp(20 * (Halfspace("axes").evaluate(x, ROWS) - 0.5))
     assert weights.sum() ** 2 / (weights**2).sum() > 2000
     for direction in ([1, 0], [0, 1], [1, 1], [1, -1]):
         assert distance_of_cdfs(draws @ direction, x @ direction, weights) < 0.03 + KOLMOGOROV / np.sqrt(len(draws))

@@ -32,7 +32,7 @@ from pymc_dpdepth.samplers.exact import NoExactSamplerError
 # Family-wise level 1e-6 of the chi-square tests of this file, fewer than 20.
 LEVEL = 1e-6 / 20
 DELTA = 1e-3
-STEP_DEPTHS = [Halfspace(), IntegratedRankWeighted(), IntegratedDual()]
+STEP_DEPTHS = [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()]
 
 
 def plan_of(rows, depth, epsilon=1.0, delta=DELTA, prior=None, rows_per_unit=1):
@@ -161,7 +161,7 @@ def test_tries_for_a_supremum_that_is_too_small_are_caught(depth, monkeypatch):
 
 def test_a_depth_above_its_supremum_is_noticed(monkeypatch):
     monkeypatch.setattr(Halfspace, "upper_bound", lambda self, n, d: 0.5)
-    plan, _ = plan_of(np.zeros((4, 1)), Halfspace(), epsilon=0.5)
+    plan, _ = plan_of(np.zeros((4, 1)), Halfspace("axes"), epsilon=0.5)
     assert plan._accept(np.array([2]), SeededBits(1)).all()
     with pytest.raises(ValueError, match="exceeds its supremum"):
         plan._accept(np.array([3]), SeededBits(1))
@@ -186,7 +186,7 @@ def test_the_number_of_tries_is_the_smallest_that_will_do():
 @pytest.mark.parametrize(
     ("depth", "top"),
     [
-        (Halfspace(), 7),
+        (Halfspace("axes"), 7),
         (Halfspace(directions=None), 7),
         (IntegratedRankWeighted(directions=Directions.balanced(2, 5)), 7 * 6),
         (IntegratedDual(), 49 * 2),
@@ -247,7 +247,7 @@ def certified_median(rows=ROWS, ledger=None, **options):
     return dpd.private_median(rows, ledger=ledger, **options)
 
 
-@pytest.mark.parametrize("depth", [Halfspace(), Spatial(), IntegratedDual(smoothing=0.1)], ids=lambda d: d.name)
+@pytest.mark.parametrize("depth", [Halfspace("axes"), Spatial(), IntegratedDual(smoothing=0.1)], ids=lambda d: d.name)
 def test_record_charge_and_json(depth, tmp_path):
     ledger = Charges()
     release = certified_median(depth=depth, ledger=ledger, max_rows_per_unit=2)
@@ -296,12 +296,12 @@ def test_refusals_cost_nothing(options, error, message):
 
 
 def test_it_is_never_taken_without_being_asked_for():
-    for depth in (Spatial(), Halfspace(), IntegratedDual(smoothing=0.1)):
+    for depth in (Spatial(), Halfspace("axes"), IntegratedDual(smoothing=0.1)):
         assert certified_median(sampler="auto", depth=depth).sampler != "certified"
 
 
 def test_a_table_without_rows_is_a_draw_of_the_prior():
-    plan, rows = plan_of(np.empty((0, 2)), Halfspace())
+    plan, rows = plan_of(np.empty((0, 2)), Halfspace("axes"))
     assert plan.tries == 0 and plan.describe()["realised_epsilon"] == 0.0
     draws = plan.draw(rows, SeededBits(1), 3000)
     assert stats.kstest(draws[:, 0] / 2, "norm").pvalue > LEVEL

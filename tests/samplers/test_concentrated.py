@@ -23,7 +23,13 @@ PRIOR = "normal(0, 5)"
 def plans(budget, d, n=50, depth="halfspace", m=1, prior=None):
     prior = pm.Normal.dist(0, 5, shape=d) if prior is None else prior
     settings, product, _ = set_up(
-        "m", prior, np.zeros((n, d)), depth=depth, epsilon=budget.joint_epsilon, max_rows_per_unit=m
+        "m",
+        prior,
+        np.zeros((n, d)),
+        depth=depth,
+        directions="axes",
+        epsilon=budget.joint_epsilon,
+        max_rows_per_unit=m,
     )
     return plan_exact(settings, product), plan_concentrated(settings, product, budget.rho)
 
@@ -104,7 +110,7 @@ def test_private_median_records_what_was_chosen():
     assert record["direction_epsilon"] == epsilon_of_rho(0.2, 6)
     assert record["epsilon"] == wide.epsilon == pytest.approx(6 * epsilon_of_rho(0.2, 6))
     assert wide.rho == pytest.approx(0.2) and wide.rho <= 0.2
-    narrow = dpd.private_median(ROWS[:, :2], rho=0.2, prior=PRIOR)
+    narrow = dpd.private_median(ROWS[:, :2], rho=0.2, prior=PRIOR, directions="axes")
     assert (narrow.sampler, narrow.mechanisms[0]["epsilon"]) == ("boxes", epsilon_of_rho(0.2))
     pair = dpd.private_median(ROWS, epsilon=3.0, delta=1e-6, prior=PRIOR)
     assert (pair.epsilon, pair.delta, pair.sampler) in ((3.0, 1e-6, "concentrated"), (3.0, 0.0, "boxes"))

@@ -74,7 +74,7 @@ def assert_chi_square(counts, probabilities):
 
 @pytest.mark.parametrize("rows", [TIED, SCATTERED], ids=["tied", "scattered"])
 @pytest.mark.parametrize(
-    "depth", [Halfspace(), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
+    "depth", [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
 )
 def test_axes_against_direct_counting(depth, rows):
     prior = [pm.Normal.dist(0, 1.5), pm.Uniform.dist(-3, 3)]
@@ -119,7 +119,7 @@ def test_rotated_directions_against_the_midpoint_rule(depth_class):
 
 
 @pytest.mark.parametrize(
-    "depth", [Halfspace(), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
+    "depth", [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()], ids=lambda depth: depth.name
 )
 def test_a_value_that_most_rows_share_comes_out_as_itself(depth):
     rows = np.concatenate([np.full(800, 65_000.0), np.random.default_rng(2).uniform(0, 500_000, 200)])[:, None]
@@ -141,7 +141,7 @@ def test_fewer_directions_than_dimensions_leave_the_rest_to_the_prior():
     "rows", [np.empty((0, 2)), np.full((1, 2), 1e300), np.full((3, 2), -7.0)], ids=["none", "far", "equal"]
 )
 def test_degenerate_tables_draw_finite_points(rows):
-    for depth in (Halfspace(), IntegratedRankWeighted(), IntegratedDual()):
+    for depth in (Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()):
         _, draws = draw(rows, pm.Normal.dist(0, 2, shape=2), depth, 1.0, seed=11, draws=2000)
         assert np.isfinite(draws).all()
         if not len(rows):
@@ -150,6 +150,6 @@ def test_degenerate_tables_draw_finite_points(rows):
 
 def test_rows_twenty_prior_sds_away_are_reached():
     rows = np.full((500, 1), 20.0) + np.random.default_rng(1).normal(0, 0.1, (500, 1))
-    _, draws = draw(rows, pm.Normal.dist(0, 1, shape=1), Halfspace(), 5.0, seed=12, draws=50)
+    _, draws = draw(rows, pm.Normal.dist(0, 1, shape=1), Halfspace("axes"), 5.0, seed=12, draws=50)
     # Prior mass there is e^-200; the depth pays e^(epsilon n / 4) = e^625.
     assert (np.abs(draws - 20.0) < 0.5).all()

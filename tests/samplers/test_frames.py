@@ -147,7 +147,7 @@ def test_draws_along_rotated_directions(depth_class, count):
         assert stats.kendalltau(y[:2000], draws[0, :2000]).pvalue > LEVEL
 
 
-@pytest.mark.parametrize("depth", [Halfspace(), IntegratedRankWeighted(), IntegratedDual()], ids=lambda d: d.name)
+@pytest.mark.parametrize("depth", [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()], ids=lambda d: d.name)
 def test_draws_along_axes_with_mixed_priors(depth):
     location = pt.concatenate([pm.Gamma.dist(2.2, 1.3, shape=1), pm.Exponential.dist(0.5, shape=1)])
     rows = np.array([[0.5, 0.1], [0.5, 0.1], [2.0, 0.1], [2.0, 3.0], [3.1, 3.0], [1.0, 3.0]])
@@ -163,7 +163,7 @@ def test_atoms_compete_with_gaps_at_a_large_epsilon():
     # Eight equal rows: depth 1 on the atom, of prior mass 2^-42 or so, and 0 elsewhere. epsilon n / 2 = log(2^42) makes
     # both about equally likely, so that draws see the atom's mass as well.
     rows = np.full((8, 1), 0.25)
-    plan = plan_for(rows, pm.Normal.dist(0, 1, shape=1), Halfspace(), epsilon=42 * np.log(2) / 4)
+    plan = plan_for(rows, pm.Normal.dist(0, 1, shape=1), Halfspace("axes"), epsilon=42 * np.log(2) / 4)
     theta = plan.draw(rows, SeededBits(10), 20_000)[:, 0]
     keys = plan.frame.keys(rows)
     law = brute_force_law("halfspace", plan.settings.epsilon, [partition(keys[0], plan.frame.floors()[0])], keys)
@@ -177,7 +177,7 @@ def test_constant_columns_and_one_row():
     generator = np.random.default_rng(6)
     constant = np.column_stack([np.full(200, 3.0), generator.normal(size=200)])
     for rows, epsilon, exact in ((constant, 20.0, [0]), (np.array([[3.0, -1.5]]), 400.0, [0, 1])):
-        for depth in (Halfspace(), IntegratedRankWeighted(), IntegratedDual()):
+        for depth in (Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()):
             plan = plan_for(rows, pm.Normal.dist(0, 2, shape=2), depth, epsilon)
             theta = plan.draw(rows, SeededBits(11), 300)
             # IRW and IDD share beta between two directions: exp(epsilon n / 4) = e^1000 or e^100 against 2^-43 = e^-30.
@@ -189,7 +189,7 @@ def test_constant_columns_and_one_row():
 def test_no_rows_and_one_row_follow_the_prior_at_a_small_epsilon(n):
     rows = np.full((n, 2), 0.7)
     location = pt.concatenate([pm.Uniform.dist(-3, 5, shape=1), pm.Laplace.dist(1, 2, shape=1)])
-    plan = plan_for(rows, location, Halfspace(), 0.01)
+    plan = plan_for(rows, location, Halfspace("axes"), 0.01)
     theta = plan.draw(rows, SeededBits(12), 5000)
     assert stats.kstest(theta[:, 0], stats.uniform(-3, 8).cdf).pvalue > LEVEL
     assert stats.kstest(theta[:, 1], stats.laplace(1, 2).cdf).pvalue > LEVEL
@@ -217,7 +217,7 @@ def test_other_frames_are_refused(location, directions, reason):
 def test_the_sign_and_order_of_axes_do_not_matter():
     rows = np.random.default_rng(7).normal(size=(9, 3)) + [-20.0, 0.0, 20.0]
     location = pm.Normal.dist(0, 10, shape=3)
-    expected = plan_for(rows, location, Halfspace()).frame.keys(rows)
+    expected = plan_for(rows, location, Halfspace("axes")).frame.keys(rows)
     for signs, order in itertools.product(([1, 1, 1], [-1, 1, -1]), ([0, 1, 2], [2, 0, 1])):
         plan = plan_for(rows, location, Halfspace(directions=np.diag(signs)[order].astype(float)), 30.0)
         assert plan.sampler == "boxes"

@@ -99,9 +99,9 @@ def tables(d):
 
 
 CASES = {
-    "segments": (Halfspace(), 1),
+    "segments": (Halfspace("axes"), 1),
     "segments of the dual": (IntegratedDual(), 1),
-    "boxes": (Halfspace(), 3),
+    "boxes": (Halfspace("axes"), 3),
     "rotated boxes": (Halfspace(directions=Directions.orthonormal(3)), 3),
     "products": (IntegratedRankWeighted(directions=Directions.orthonormal(2)), 2),
 }
@@ -170,7 +170,7 @@ def test_a_power_takes_at_most_as_many_turns_as_its_count_has_binary_digits(name
 
 def test_refinements_are_rare(kernels):
     settings, product, rows = set_up(
-        "m", pm.Normal.dist(0, 2, shape=2), tables(2)["rows"], depth=Halfspace(), epsilon=1.0
+        "m", pm.Normal.dist(0, 2, shape=2), tables(2)["rows"], depth=Halfspace("axes"), epsilon=1.0
     )
     plan = plan_exact(settings, product)
     _, refinements = work_of(plan, rows, kernels, draws=500)

@@ -27,7 +27,7 @@ from pymc_dpdepth.samplers.weights import WeightBase
 
 # Weights are sums of logs and exponents of at most a few hundred, with an error of 1e-13 each.
 SLACK = 1e-9
-DEPTHS = [Halfspace(), IntegratedRankWeighted(), IntegratedDual()]
+DEPTHS = [Halfspace("axes"), IntegratedRankWeighted(), IntegratedDual()]
 PRIORS = {
     "normal": (pm.Normal.dist(0, 1, shape=1), [-40.0, -6.0, -0.5, 0.0, 1e-9, 0.5, 40.0]),
     "uniform": (pm.Uniform.dist(0, 1, shape=1), [-3.0, 0.0, 1e-13, 0.25, 0.5, 1.0, 2.0]),
