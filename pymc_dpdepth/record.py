@@ -20,6 +20,7 @@ import numpy as np
 from pymc_dpdepth.frozen import FrozenDict, freeze, read_only, thaw
 from pymc_dpdepth.mechanism import NEIGHBORING
 from pymc_dpdepth.record_fields import check_record
+from pymc_dpdepth.record_rules import check_rules
 
 if TYPE_CHECKING:
     import xarray
@@ -238,6 +239,7 @@ class Release:
                 f"{sorted(set(fields) - expected)}."
             )
         check_record(fields)
+        check_rules(fields)
         fields["locations"] = {name: _array_of(name, entry) for name, entry in fields["locations"].items()}
         fields["parameters"] = xr.Dataset(
             {name: _array_of(name, entry) for name, entry in fields["parameters"].items()}

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pymc_dpdepth.record_rules import check_rules
-
 __all__ = ["check_record"]
 
 VALUE_DIMS = ("coordinate", "point")  # a location has coordinates, depth values belong to points
@@ -213,7 +211,7 @@ RECORD: dict[str, Check] = {
 
 
 def check_record(fields: dict[str, Any]) -> None:
-    """Check the fields of a record, that its arrays fit together, and that no field contradicts another.
+    """Check the fields of a record, and that its arrays fit together.
 
     Parameters
     ----------
@@ -247,7 +245,6 @@ def check_record(fields: dict[str, Any]) -> None:
                 f"'point') and its labels, got the dimensions {array['dims']} with labels of {sorted(array['coords'])}."
             )
     _check_labels(fields["parameters"])
-    check_rules(fields)
 
 
 def _check_labels(arrays: dict[str, Any]) -> None:
