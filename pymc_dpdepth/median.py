@@ -267,7 +267,7 @@ def _plan(
     if sampler not in ("auto", CONCENTRATED):
         return plan_draws(settings, prior, location, sampler)
     try:
-        concentrated = plan_concentrated(settings, prior, budget.rho)
+        concentrated = plan_concentrated(settings, prior, budget.rho, budget.epsilon)
     except NoExactSamplerError:
         if sampler == CONCENTRATED:
             raise

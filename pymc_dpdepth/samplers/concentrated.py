@@ -11,6 +11,7 @@ the joint draw's share falls with M. Each draw is the exact one-dimensional one,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from pymc_dpdepth.depths.base import positive_number
@@ -86,8 +87,12 @@ def read_budget(epsilon, delta, rho) -> AskedBudget:
     return AskedBudget(epsilon, rho_of_budget(epsilon, delta) if delta else None, epsilon, delta)
 
 
-def plan_concentrated(settings: Mechanism, prior: ProductPrior | NotAProductPriorError, rho: float) -> ExactPlan:
+def plan_concentrated(
+    settings: Mechanism, prior: ProductPrior | NotAProductPriorError, rho: float, epsilon: float | None = None
+) -> ExactPlan:
     """Return the concentrated plan of a mechanism's depth, directions and prior at a cost of rho.
+
+    Where a pure epsilon is allowed as well, M draws at epsilon / M cost no more; with few directions that is more.
 
     Raises
     ------
@@ -95,7 +100,14 @@ def plan_concentrated(settings: Mechanism, prior: ProductPrior | NotAProductPrio
         If there is no frame in which prior and directions are products.
     """
     joint = plan_exact(settings, prior)
-    return replace(joint, sampler=CONCENTRATED, direction_epsilon=epsilon_of_rho(rho, len(joint.frame.active)))
+    directions = len(joint.frame.active)
+    each = epsilon_of_rho(rho, directions)
+    if epsilon is not None:
+        share = epsilon / directions
+        while directions * written(share) > written(epsilon):
+            share = math.nextafter(share, 0.0)
+        each = max(each, share)
+    return replace(joint, sampler=CONCENTRATED, direction_epsilon=each)
 
 
 def prefers_concentrated(joint: ExactPlan, concentrated: ExactPlan) -> bool:

@@ -78,7 +78,7 @@ def test_step_depths_against_fractions(name, d):
     for seed, n in enumerate((1, 2, 3, 4, 5)):
         for epsilon in (0.3, 4.0):
             X, Y = tables_of(d, n, seed)
-            found = loss(X, Y, epsilon, depth=name)
+            found = loss(X, Y, epsilon, depth=name, directions="axes")
             assert found.method == "exact" and found.error < 1e-11
             assert found.max_loss == pytest.approx(brute_force(X.tolist(), Y.tolist(), epsilon, name), abs=1e-10)
             assert found.max_loss <= epsilon + found.error
@@ -222,7 +222,7 @@ def test_rotated_directions_against_the_axes():
     X = np.array([[0.0, 0.1], [-1.0, 0.4], [0.6, -0.7]])
     Y = np.vstack([X[:-1], [[2.0, 2.0]]])
     for name in ("halfspace", "integrated_rank_weighted"):
-        exact = loss(X, Y, 1.0, "normal(0, 1)", depth=name)
+        exact = loss(X, Y, 1.0, "normal(0, 1)", depth=name, directions="axes")
         turned = [rows @ directions.matrix() for rows in (X, Y)]
         found = loss(*turned, 1.0, "normal(0, 1)", depth=name, directions=directions)
         assert (exact.method, found.method) == ("exact", "quadrature")
@@ -301,7 +301,7 @@ def test_bad_arguments(X, Y, options, error, match):
 def test_too_many_pieces_say_so():
     rows = np.random.default_rng(1).random((1500, 2))
     with pytest.raises(ValueError, match="too many pieces"):
-        loss(rows, rows)
+        loss(rows, rows, directions="axes")
 
 
 def test_a_prior_read_off_the_rows_warns_once():

@@ -62,6 +62,21 @@ def test_epsilon_and_delta_are_met():
     assert cost_of(joint, budget) == type(cost)(2.0, 0.0, None, (2.0,))
 
 
+def test_few_directions_get_their_share_of_a_pure_epsilon():
+    for d in (1, 2, 3, 100):
+        release = dpd.private_median(
+            np.zeros((50, d)), epsilon=1.0, delta=1e-6, prior=PRIOR, sampler="concentrated", directions="axes"
+        )
+        assert (release.epsilon, release.delta) == (1.0, 1e-6)
+        one = release.mechanisms[0]["direction_epsilon"]
+        assert one >= epsilon_of_rho(rho_of_budget(1.0, 1e-6), d)
+        pure = d * Fraction(repr(one))
+        assert (pure <= 1) if d < 10 else (pure > 1)
+        if d < 10:
+            assert one == pytest.approx(1 / d, rel=1e-15)
+        assert dpd.Release.from_dict(release.to_dict()) == release
+
+
 def test_several_rows_of_a_person_cost_more_than_their_number():
     budget = read_budget(2.0, 1e-6, None)
     _, concentrated = plans(budget, 20, m=3)
