@@ -9,6 +9,7 @@ _HOMES = {
     "private_median": "median",
     "private_depth": "depth_values",
     "private_sample_depths": "depth_values",
+    "private_scale_test": "scale_test",
     "exponential_mechanism": "mechanism",
     "sample_exact": "from_model",
     "release": "from_model",
