@@ -71,8 +71,8 @@ def main():
             seconds = (time.perf_counter() - start) / RELEASES
             mean = np.mean(errors) if errors else np.nan
             print(
-                f"{scale:5} {cap!s:5} {delta:8.1e} {threshold:8.4g}   {kind:13} {trimmed_mean(errors):8.5f} {mean:9.5f} "
-                f"{refused:6}/{RELEASES} {seconds:7.1f}",
+                f"{scale:5} {cap!s:5} {delta:8.1e} {threshold:8.4g}   {kind:13} {trimmed_mean(errors):8.5f} "
+                f"{mean:9.5f} {refused:6}/{RELEASES} {seconds:7.1f}",
                 flush=True,
             )
 

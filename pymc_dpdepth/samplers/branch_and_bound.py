@@ -40,8 +40,8 @@ from pymc_dpdepth.samplers.weights import (
 
 __all__ = ["LARGEST_TREE", "BranchAndBound", "WorkLimitError"]
 
-#: Boxes at which a draw is given up.
-LARGEST_TREE = 1_000_000
+#: Boxes, and tries, at which a draw is given up.
+LARGEST_TREE, MOST_TRIES = 1_000_000, 20_000_000
 SMALLEST_BATCH, LARGEST_BATCH = 32, 1024
 BOXES_PER_PROPOSAL = 8  # a batch is drawn from one envelope, so it stays small beside the tree
 # Shares of the rows on either side of the first cuts: boxes of order statistics around the middle of the rows.
@@ -101,7 +101,7 @@ class BranchAndBound:
         ------
         WorkLimitError
         """
-        leaves, found, count = self._leaves, [], 0
+        leaves, found, count, tries = self._leaves, [], 0, 0
         while count < draws:
             batch = min(max(SMALLEST_BATCH, len(leaves) // BOXES_PER_PROPOSAL), LARGEST_BATCH)
             weights = leaves.significands, leaves.exponents
@@ -111,11 +111,12 @@ class BranchAndBound:
             found.append(cells[taken][: draws - count])
             count += len(found[-1])
             self._split(np.unique(chosen[~taken]))
-            if len(leaves) > LARGEST_TREE and count < draws:
+            tries = tries + batch if not taken.any() else 0
+            if (len(leaves) > LARGEST_TREE or tries > MOST_TRIES) and count < draws:
                 raise WorkLimitError(
-                    f"Branch and bound stopped at {LARGEST_TREE} boxes without a draw. What was charged stays charged, "
-                    "and the refusal must not be published: whether it comes depends on the rows. Choose another depth "
-                    "or fewer dimensions; halfspace along axes is drawn without a tree."
+                    f"Branch and bound stopped at {LARGEST_TREE} boxes or {MOST_TRIES} tries without a draw. What was "
+                    "charged stays charged, and the refusal must not be published: whether it comes depends on the "
+                    "rows. Choose another depth or fewer dimensions; halfspace along axes is drawn without a tree."
                 )
         return np.concatenate(found)
 

@@ -162,6 +162,17 @@ def test_a_tree_that_reaches_its_limit_raises_and_says_what_that_means(monkeypat
         tree_of(Hopeless())[0].draw(SeededBits(1), 1)
 
 
+def test_tries_that_lead_nowhere_end_too(monkeypatch):
+    class Stuck(Peaked):
+        def upper(self, low, high):
+            return np.full(len(low), 10_000)
+
+    monkeypatch.setattr(branch_and_bound, "MOST_TRIES", 500)
+    monkeypatch.setattr(BranchAndBound, "_split", lambda self, index: None)
+    with pytest.raises(WorkLimitError, match="without a draw"):
+        tree_of(Stuck())[0].draw(SeededBits(1), 1)
+
+
 # Laws
 
 
