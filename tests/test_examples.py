@@ -27,6 +27,19 @@ def test_quickstart_writes_what_it_says(tmp_path):
     assert "release.json" in result.stdout and "release.png" in result.stdout
 
 
+def test_consistency_prints_errors_that_are_small_and_draws_them(tmp_path):
+    # Three releases at each n: all three refuse with probability 1e-6. The bounds are ten times the root mean square
+    # errors at n = 4000 (.008, .03, .09), where the rows' part is normal and the noise's has exponential tails.
+    script = ROOT / "examples" / "consistency.py"
+    command = [sys.executable, "-W", "error", script, tmp_path, "16000", "3"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["n", "4000", "16000", "slope"]
+    for _, _, values, median, ptr_median in lines[1:3]:
+        assert 0 < float(values) < 0.08 and 0 < float(median) < 0.3 and 0 < float(ptr_median) < 0.9
+    assert [path.name for path in tmp_path.iterdir()] == ["consistency.png"]
+
+
 def test_readme_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
