@@ -89,7 +89,7 @@ def main() -> None:
         shape = sizes**-0.5 * (np.log(sizes) if "log" in rate else 1.0)
         axes.loglog(sizes, line[0] * shape / shape[0], ":", color=color)
     axes.set(xlabel="rows n; epsilon = 40 n^(-1/4)", ylabel="root mean square error", title="Dotted: the stated rate")
-    axes.legend()
+    axes.legend(loc="lower left", fontsize="small")
     figure.savefig(folder / "consistency.png", dpi=150)
 
 
