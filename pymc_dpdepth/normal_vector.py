@@ -13,6 +13,8 @@ from pymc_dpdepth.priors import Block, NotAProductPriorError, is_random
 
 __all__ = ["NormalVector", "read_normal_vector"]
 
+SYMMETRIC = 1e-9  # relative; a covariance that was computed is symmetric up to rounding
+
 
 @dataclass(frozen=True, eq=False)
 class NormalVector:
@@ -30,6 +32,9 @@ class NormalVector:
     mean: np.ndarray
     factor: np.ndarray
     variable: object
+
+    #: The inverse of the normal cdf is right to far less than a cell's margin.
+    is_monotone = True
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -54,6 +59,8 @@ def read_normal_vector(location, d: int) -> NormalVector:
     ------
     NotAProductPriorError
         If the variable is something else, or its covariance has no Cholesky factor.
+    ValueError
+        If a parameter is not finite or the covariance is not symmetric.
     """
     from pytensor.tensor.random.basic import MvNormalRV
 
@@ -64,6 +71,11 @@ def read_normal_vector(location, d: int) -> NormalVector:
         raise NotAProductPriorError("a parameter of MvNormal depends on another variable")
     if mean.ndim > 1 or covariance.shape != (d, d):
         raise NotAProductPriorError("MvNormal has batch dimensions")
+    symmetric = np.allclose(covariance, covariance.T, rtol=SYMMETRIC, atol=0.0)
+    if not (np.isfinite(mean).all() and np.isfinite(covariance).all() and symmetric):
+        raise ValueError(
+            "location: expected an MvNormal with a finite mean and a finite symmetric covariance; check mu and cov."
+        )
     try:
         factor = np.linalg.cholesky(np.asarray(covariance, dtype=np.float64))
     except np.linalg.LinAlgError:

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_dpdepth.families import Family, NormalFamily, closed_form, compiled_family
+from pymc_dpdepth.families import (
+    CompiledFamily,
+    Family,
+    NormalFamily,
+    ScipyFamily,
+    TruncatedNormalFamily,
+    closed_form,
+    compiled_family,
+)
 from pymc_dpdepth.graph_values import constant_value
+from pymc_dpdepth.grid import LAST_KEY
 
 __all__ = ["Block", "NotAProductPriorError", "ProductPrior", "is_flat", "is_random", "read_prior"]
 
@@ -152,23 +161,45 @@ class ProductPrior:
         """
         ends = []
         for keys, lowest in ((first, True), (last, False)):
-            near, far, upper = self._margins(keys)
+            near, far, upper = self._margins(keys, wide=True)
             ends.append(self._numbers(np.where(upper == lowest, far, near), upper))
         low, high = (np.clip(end, -LARGEST, LARGEST) for end in ends)
-        # A run of one cell is its number; a tail's infinite end gives way there, as it does in `values`.
+        # The number of an outermost cell lies among those of the cells inside it, since the infinite end of its tail
+        # gives way in `values`: runs that end there are widened to hold it.
+        floors = self.floors()
+        outer = ((first <= floors[:, 0]) | (last >= LAST_KEY - floors[:, 1])).any(axis=1)
+        if outer.any():
+            numbers = self.values(first[outer]), self.values(last[outer])
+            low[outer] = np.minimum(low[outer], np.minimum(*numbers))
+            high[outer] = np.maximum(high[outer], np.maximum(*numbers))
         one = (first == last).all(axis=1)
-        if one.any():
+        if one.any():  # a run of one cell is its number
             low[one] = high[one] = self.values(first[one])
         return low, high
 
-    def _margins(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    @property
+    def is_monotone(self) -> bool:
+        """Whether `enclose` is known to hold every number: inverse cdfs are right to far less than a cell's margin."""
+        return all(_inverse_error(block.family) == (0.0, 0.0) for block in self.blocks)
+
+    def _margins(self, keys: np.ndarray, wide: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the tails at both ends of cells with their margins, and whether they are upper tails."""
         from pymc_dpdepth.grid import tail_edges
 
         floors = self.floors()
         upper, near, far = tail_edges(keys, floors[:, 0], floors[:, 1])
         margin = MARGIN * (far - near)
+        if wide:
+            cells, absolute = self._inverse_errors()
+            margin = margin + cells * (far - near) + absolute
         return np.maximum(near - margin, 0.0), np.minimum(far + margin, 0.5), upper
+
+    def _inverse_errors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how many cells, and by how much of a tail, the inverse cdfs may be off, each of shape (d,)."""
+        errors = np.empty((2, self.d))
+        for block in self.blocks:
+            errors[:, block.columns] = np.array(_inverse_error(block.family))[:, None]
+        return errors[0], errors[1]
 
     def _numbers(self, tails: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Return the numbers with these lower tails, or upper tails, shape (k, d)."""
@@ -204,6 +235,15 @@ class ProductPrior:
     def describe(self) -> list[dict]:
         """Return the public record of the prior."""
         return [dict(block.record, start=block.start, stop=block.stop) for block in self.blocks]
+
+
+def _inverse_error(family: Family) -> tuple[float, float]:
+    """Return by how many cells and by how much of a tail an inverse cdf may be off; 0 where it is known far better."""
+    if isinstance(family, TruncatedNormalFamily):
+        return 0.0, 1e-7
+    if isinstance(family, CompiledFamily):  # the upper tail v goes in as 1 - v, with a rounding
+        return 1024.0, 2.0**-53
+    return (4.0 if isinstance(family, ScipyFamily) else 0.0), 0.0
 
 
 def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:

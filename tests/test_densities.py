@@ -53,9 +53,8 @@ def test_every_prior_with_a_density_has_a_chain(name, monkeypatch, ledger):
 
     monkeypatch.setattr("pymc_dpdepth.from_model.sample_markov", one_draw)
     with NOMINAL:
-        release = dpd.private_median(
-            ROWS, epsilon=1.0, prior=WITH_DENSITY[name](), sampler="slice", accept_asymptotic=True, ledger=ledger
-        )
+        options = {"sampler": "slice", "accept_asymptotic": True, "ledger": ledger, "directions": "axes"}
+        release = dpd.private_median(ROWS, epsilon=1.0, prior=WITH_DENSITY[name](), **options)
     assert sampled == ["slice"] and release.value.values.tolist() == [0.5, 0.5] and len(ledger.charges) == 1
     assert list(release.parameters) == ["location"]
 

@@ -461,7 +461,7 @@ def shifted_by_data():
     with pm.Model() as model:
         center, spread = pm.Data("center", [0.0, 100.0]), pm.Data("spread", 50.0)
         location = pm.Normal("location", center, 2 * spread)
-        dpd.exponential_mechanism("median", location, np.zeros((5, 2)), epsilon=1.0)
+        dpd.exponential_mechanism("median", location, np.zeros((5, 2)), epsilon=1.0, directions="axes")
     return model
 
 
@@ -520,3 +520,39 @@ def test_a_random_shared_variable_is_no_constant():
         )
     with pytest.raises(NotAProductPriorError, match="another random variable"):
         read_prior(pm.Normal.dist(pt.scalar(), 1, shape=2), 2)
+
+
+# Enclosures of runs of cells
+
+ENCLOSED = {
+    "normal": lambda: pm.Normal.dist(0, 1, shape=1),
+    "uniform": lambda: pm.Uniform.dist(-1, 1, shape=1),
+    "cauchy": lambda: pm.Cauchy.dist(0, 1, shape=1),
+    "lognormal": lambda: pm.LogNormal.dist(0, 1, shape=1),
+    "gamma": lambda: pm.Gamma.dist(0.3, 1, shape=1),
+    "beta": lambda: pm.Beta.dist(0.5, 0.5, shape=1),
+    "student": lambda: pm.StudentT.dist(nu=3, mu=0, sigma=1, shape=1),
+    "truncated": lambda: pm.TruncatedNormal.dist(0, 1, lower=-1, upper=2, shape=1),
+    "pareto": lambda: pm.Pareto.dist(1.5, 1, shape=1),
+    "moyal": lambda: pm.Moyal.dist(0, 1, shape=1),
+}
+
+
+@pytest.mark.parametrize("name", ENCLOSED)
+def test_enclosures_hold_the_numbers_of_their_cells(name):
+    prior = read_prior(ENCLOSED[name](), 1)
+    ((low_floor, high_floor),) = prior.floors()
+    least, most = int(low_floor), grid.LAST_KEY - int(high_floor)
+    generator = np.random.default_rng(5)
+    # Runs of all lengths, also to the outermost cells and within the last stretches before them.
+    near = np.exp2(generator.uniform(0, 40, size=3000)).astype(np.int64)
+    first = np.concatenate([generator.integers(least, most, 2000), most - near, np.full(500, least), [most, least]])
+    length = np.exp2(generator.uniform(0, 41, size=len(first))).astype(np.int64)
+    last = np.minimum(first + length, most)
+    last[2500:4000] = most
+    inside = first + (generator.random(len(first)) * (last - first + 1)).astype(np.int64)
+    low, high = prior.enclose(first[:, None], last[:, None])
+    for cells in (first, last, np.clip(inside, first, last)):
+        values = prior.values(cells[:, None])
+        assert (low <= values).all() and (values <= high).all()
+    assert prior.is_monotone == (name in ("normal", "uniform", "cauchy"))

@@ -173,7 +173,8 @@ def _upper_counts(low, high, ordered, directions, most_below, most_above, mean):
             if most_below.shape[1] == 1:
                 most = min(below, above, most_below[k, 0])
             else:
-                most = min(most_below[k, below], most_above[k, above])
+                # The product of the counts grows with both, and at a single point it is the score itself.
+                most = min(most_below[k, below], most_above[k, above], below * above)
             total += most
             smallest = min(smallest, most)
         bounds[i] = total if mean else smallest

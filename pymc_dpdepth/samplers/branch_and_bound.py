@@ -116,7 +116,8 @@ class BranchAndBound:
                 raise WorkLimitError(
                     f"Branch and bound stopped at {LARGEST_TREE} boxes or {MOST_TRIES} tries without a draw. What was "
                     "charged stays charged, and the refusal must not be published: whether it comes depends on the "
-                    "rows. Choose another depth or fewer dimensions; halfspace along axes is drawn without a tree."
+                    'rows. Choose other directions (directions="auto" in place of all directions), another depth or '
+                    "fewer dimensions; halfspace along axes is drawn without a tree."
                 )
         return np.concatenate(found)
 
@@ -182,12 +183,17 @@ class BranchAndBound:
     # Splitting
 
     def _split(self, index: np.ndarray) -> None:
-        """Split boxes by their longest sides; boxes of one cell stay."""
+        """Split boxes by their longest sides; a box of one cell gets its score as its bound."""
         leaves = self._leaves
         first, last = leaves.first[index], leaves.last[index]
         low, high = self._enclose(first, last)
         axes, cells = split_boxes(first, last, low, high, self._bound.influence, leaves.floors)
         splittable = axes >= 0
+        single = ~splittable
+        if single.any():
+            lowest = np.full(int(single.sum()), np.iinfo(np.int64).min if self._base is not None else -np.inf)
+            scores = self._bound.score(self._points(first[single]), lowest)
+            leaves.replace(index[single], first[single], last[single], np.minimum(scores, leaves.bounds[index[single]]))
         self._cut(index[splittable], axes[splittable], cells[splittable])
 
     def _cut(self, index: np.ndarray, axes: np.ndarray, cells: np.ndarray) -> None:

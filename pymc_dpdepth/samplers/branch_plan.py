@@ -52,8 +52,8 @@ class BranchPlan:
 
     @property
     def guarantee(self) -> str:
-        """The level of a draw."""
-        return "exact" if self.counted else "float64"
+        """The level of a draw: to the bit where scores are counts and boxes surely hold their locations."""
+        return "exact" if self.counted and self.prior.is_monotone else "float64"
 
     @property
     def draw_epsilons(self) -> tuple[float, ...]:

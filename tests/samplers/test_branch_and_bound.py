@@ -250,6 +250,36 @@ def test_an_atom_that_most_rows_share_comes_out_as_itself():
     assert (draws == [3.0, 1.0]).all()
 
 
+def test_large_epsilon_of_the_dual_depth_and_few_rows():
+    depth = IntegratedDual(directions=Directions.balanced(2, 10))
+    for rows in (ROWS, ROWS[:2]):
+        assert np.isfinite(draws_of(rows, depth, 20, epsilon=50.0)).all()
+
+
+def test_a_box_of_one_cell_takes_its_score_as_its_bound():
+    class OnePoint(BoxBound):
+        """A score of 40 at one point and 0 elsewhere, and a bound there that is 30 too high: e^-120 to be accepted."""
+
+        sensitivity_count = 1
+        influence = np.ones(2)
+
+        def upper(self, low, high):
+            return 70 * ((low <= 0.3) & (high >= 0.3)).all(axis=1).astype(np.int64)
+
+        def score(self, points, least):
+            return 40 * (points == 0.3).all(axis=1).astype(np.int64)
+
+    tree, frame = tree_of(OnePoint(), unit=Fraction(4))
+    # The cell's prior mass is about 2^-82 = e^-57, its weight e^160.
+    assert (frame.locations(tree.draw(SeededBits(2), 5)) == 0.3).all()
+
+
+def test_multivariate_normal_priors_are_checked():
+    for mu, cov in (([0, 0], [[1, np.nan], [np.nan, 1]]), ([np.inf, 0], np.eye(2)), ([0, 0], [[1, 0.9], [0.1, 1]])):
+        with pytest.raises(ValueError, match="finite"):
+            plan_of(ROWS, Halfspace("axes"), prior=pm.MvNormal.dist(np.array(mu, dtype=float), np.array(cov)))
+
+
 KOLMOGOROV = 2.95  # the statistic's quantile at 1 - 6e-8: 2 exp(-2 * 2.95^2)
 
 
