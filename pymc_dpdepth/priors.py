@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from pymc_dpdepth.decimals import shortest_decimal
 from pymc_dpdepth.families import (
     CompiledFamily,
     Family,
@@ -25,8 +27,6 @@ QUARTILE = 0.25
 # An atom may be mapped into the cell beside its own when cdf and icdf differ in their last digits (by at most 1e-13 of
 # the 9e-13 of a cell, see grid.py), so the number that stands for a cell may lie this share of a cell outside it.
 MARGIN = 0.25
-LONGEST_DECIMAL = 17  # significant digits that tell any two doubles apart
-EXACT_POWER = 22  # 10**22 is the largest power of ten that is a double
 LARGEST = float(np.finfo(np.float64).max)
 FLAT_NAMES = {"flat", "half_flat"}
 
@@ -166,16 +166,20 @@ class ProductPrior:
         low, high = (np.clip(end, -LARGEST, LARGEST) for end in ends)
         # The number of an outermost cell lies among those of the cells inside it, since the infinite end of its tail
         # gives way in `values`: runs that end there are widened to hold it.
-        floors = self.floors()
-        outer = ((first <= floors[:, 0]) | (last >= LAST_KEY - floors[:, 1])).any(axis=1)
-        if outer.any():
-            numbers = self.values(first[outer]), self.values(last[outer])
-            low[outer] = np.minimum(low[outer], np.minimum(*numbers))
-            high[outer] = np.maximum(high[outer], np.maximum(*numbers))
+        (lowest_cell, lowest), (highest_cell, highest) = self._outermost
+        for reached, number in ((first <= lowest_cell, lowest), (last >= highest_cell, highest)):
+            low = np.where(reached, np.minimum(low, number), low)
+            high = np.where(reached, np.maximum(high, number), high)
         one = (first == last).all(axis=1)
         if one.any():  # a run of one cell is its number
             low[one] = high[one] = self.values(first[one])
         return low, high
+
+    @cached_property
+    def _outermost(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The outermost cell of each coordinate and its number, on the lower and on the upper side."""
+        floors = self.floors()
+        return [(cells, self.values(cells[None])[0]) for cells in (floors[:, 0], LAST_KEY - floors[:, 1])]
 
     @property
     def is_monotone(self) -> bool:
@@ -244,36 +248,6 @@ def _inverse_error(family: Family) -> tuple[float, float]:
     if isinstance(family, CompiledFamily):  # the upper tail v goes in as 1 - v, with a rounding
         return 1024.0, 2.0**-53
     return (4.0 if isinstance(family, ScipyFamily) else 0.0), 0.0
-
-
-def shortest_decimal(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the decimal with the fewest significant digits in [low, high], elementwise.
-
-    An infinite end (a tail of probability 0) gives way to the finite one; two of them to the largest double.
-    """
-    low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
-    largest = np.finfo(np.float64).max
-    low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
-    middle = low + 0.5 * (high - low)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        magnitude = np.where(middle == 0.0, 0.0, np.floor(np.log10(np.abs(middle))))
-    result, open_ = middle.copy(), np.ones(middle.shape, dtype=bool)
-    zero = (low <= 0.0) & (high >= 0.0)
-    result[zero], open_[zero] = 0.0, False
-    for digits in range(1, LONGEST_DECIMAL):
-        if not open_.any():
-            break
-        places = (digits - 1 - magnitude).astype(int)
-        with np.errstate(over="ignore", invalid="ignore"):
-            # Multiply by an exact power of ten on the side where it is one: x = round(m * 10^p) / 10^p.
-            power = 10.0 ** np.abs(places)
-            decimal = np.where(places >= 0, np.rint(middle * power) / power, np.rint(middle / power) * power)
-        far = open_ & (np.abs(places) > EXACT_POWER)
-        decimal[far] = [float(f"{value:.{digits - 1}e}") for value in middle[far]]
-        hit = open_ & (decimal >= low) & (decimal <= high)
-        result[hit] = decimal[hit]
-        open_ &= ~hit
-    return result
 
 
 def is_random(variable) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 from pymc_dpdepth import grid
-from pymc_dpdepth.priors import shortest_decimal
+from pymc_dpdepth.decimals import shortest_decimal
 
 FLOORS = [exact_grid.FINITE_END, exact_grid.NO_END]
 ULP = 2.0**-53  # half the spacing of doubles at 1: one rounding
