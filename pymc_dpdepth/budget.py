@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.privacy.ledger_arguments import public_text
 
-__all__ = ["BudgetLedger", "charge", "check_data", "check_ledger", "labelled"]
+__all__ = ["BudgetLedger", "charge", "check_data", "check_ledger", "labelled", "warn_if_delta_is_large"]
 
 
 @runtime_checkable
@@ -71,3 +72,13 @@ def charge(
     """Charge a ledger, if there is one. A crash after this line wastes budget; it never creates any."""
     if ledger is not None:
         ledger.charge(epsilon=epsilon, delta=delta, label=label, bounded_range=bounded_range)
+
+
+def warn_if_delta_is_large(delta: float, n: int) -> None:
+    """Warn where delta is not below 1/n, for n rows."""
+    if delta and delta * n >= 1:
+        warn_user(
+            f"delta = {delta:g} is not below 1/n = 1/{n}: publishing one row in full, picked at random, would satisfy "
+            "it. Take delta far below 1/n.",
+            PrivacyLeakWarning,
+        )

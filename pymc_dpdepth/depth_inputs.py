@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import check_data, check_ledger
+from pymc_dpdepth.budget import check_data, check_ledger, warn_if_delta_is_large
 from pymc_dpdepth.depths.base import Depth, as_points
 from pymc_dpdepth.depths.registry import as_depth
 from pymc_dpdepth.depths.vector_sensitivity import point_sensitivity
@@ -74,12 +74,7 @@ def read_inputs(
     point_sensitivity(depth, n, d)  # refuses depths without a proof
     center, scale = standardization(None, None, d, depth, standardize)
     rows = _finite(table, nonfinite, None if standardize is None else center)
-    if delta * n >= 1:
-        warn_user(
-            f"delta = {delta:g} is not below 1/n = 1/{n}: publishing one row in full, picked at random, would satisfy "
-            "it. Take delta far below 1/n.",
-            PrivacyLeakWarning,
-        )
+    warn_if_delta_is_large(delta, n)
     return DepthInputs(depth, table, rows, center, scale, epsilon, delta, max_rows_per_unit, nonfinite)
 
 

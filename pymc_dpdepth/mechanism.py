@@ -129,10 +129,7 @@ def set_up(
 
     Parameters are those of `exponential_mechanism`. In place of the prior comes the reason why it is not a product.
     """
-    try:
-        epsilon = positive_number(epsilon, "epsilon")
-    except OverflowError:  # a whole number beyond the doubles
-        epsilon = np.inf
+    epsilon = positive_number(epsilon, "epsilon")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise ValueError(f"epsilon must lie between 2^-256 and 2^256; got {epsilon}. Useful values are 0.01 to 100.")
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")

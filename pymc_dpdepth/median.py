@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge, check_data, check_ledger, labelled
+from pymc_dpdepth.budget import BudgetLedger, charge, check_data, check_ledger, labelled, warn_if_delta_is_large
 from pymc_dpdepth.densities import check_prior_parts
 from pymc_dpdepth.depths.directions import AUTO, Directions
 from pymc_dpdepth.depths.registry import as_depth
-from pymc_dpdepth.errors import PrivacyLeakWarning, warn_user
 from pymc_dpdepth.from_model import SAMPLERS, check_sampler, exact_or_consent, release
 from pymc_dpdepth.mechanism import Mechanism, potential, set_up
 from pymc_dpdepth.prior_strings import PriorSpec, build_prior
@@ -179,7 +178,7 @@ def private_median(
         nonfinite=nonfinite,
         max_rows_per_unit=max_rows_per_unit,
     )
-    _warn_if_delta_is_large(budget.delta, settings.n)
+    warn_if_delta_is_large(budget.delta, settings.n)
     plan = exact_or_consent(lambda: _plan(settings, product, location, budget, sampler), sampler, accept_asymptotic)
     if plan is not None:
         cost = plan.cost if isinstance(plan, CertifiedPlan) else cost_of(plan, budget)
@@ -274,15 +273,6 @@ def _plan(
         return plan_draws(settings, prior, location)
     joint = plan_exact(settings, prior)
     return concentrated if sampler == CONCENTRATED or prefers_concentrated(joint, concentrated) else joint
-
-
-def _warn_if_delta_is_large(delta: float, n: int) -> None:
-    if delta and delta * n >= 1:
-        warn_user(
-            f"delta = {delta:g} is not below 1/n = 1/{n}: publishing one row in full, picked at random, would satisfy "
-            "it. Take delta far below 1/n.",
-            PrivacyLeakWarning,
-        )
 
 
 def _exact_release(plan: ExactPlan | BranchPlan | CertifiedPlan, rows, cost: Cost, ledger, random_seed) -> Release:

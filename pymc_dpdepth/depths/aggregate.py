@@ -19,6 +19,7 @@ from pymc_dpdepth.depths.univariate import univariate_count
 __all__ = [
     "CLAMP",
     "check_counts_fit",
+    "direction_count",
     "max_outlyingness_depth",
     "max_outlyingness_depths",
     "mean_depth",
@@ -171,7 +172,8 @@ def count_up_to(ordered, t, first, last):
 
 
 @numba.njit(cache=True, nogil=True)
-def _direction_count(theta, ordered, direction, code):
+def direction_count(theta, ordered, direction, code):
+    """Return the univariate count of a point along one direction, from the ascending projections of the rows."""
     n = ordered.size
     t = project_point(theta, direction)
     below = count_below(ordered, t, 0, n)
@@ -195,7 +197,7 @@ def min_depth(theta, ordered, directions, code):
         return 0.0
     smallest = _unit(code[0], n)
     for k in range(directions.shape[0]):
-        smallest = min(smallest, _direction_count(theta, ordered[k], directions[k], code[0]))
+        smallest = min(smallest, direction_count(theta, ordered[k], directions[k], code[0]))
         if smallest == 0:
             break
     return smallest / _unit(code[0], n)
@@ -209,7 +211,7 @@ def mean_depth(theta, ordered, directions, code):
         return 0.0
     total = 0
     for k in range(m):
-        total += _direction_count(theta, ordered[k], directions[k], code[0])
+        total += direction_count(theta, ordered[k], directions[k], code[0])
     return total / (_unit(code[0], n) * m)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from pymc_dpdepth.depths.aggregate import CLAMP, axis_of, count_below, count_up_to, project_point
+from pymc_dpdepth.depths.aggregate import CLAMP, axis_of, count_below, count_up_to, direction_count
 from pymc_dpdepth.depths.univariate import TUKEY, univariate_count
 
 if TYPE_CHECKING:
@@ -182,19 +182,11 @@ def _upper_counts(low, high, ordered, directions, most_below, most_above, mean):
 
 
 @numba.njit(cache=True, nogil=True)
-def _point_count(theta, ordered, direction, code):
-    n = ordered.size
-    t = project_point(theta, direction)
-    below = count_below(ordered, t, 0, n)
-    return univariate_count(code, count_up_to(ordered, t, below, n), n - below)
-
-
-@numba.njit(cache=True, nogil=True)
 def _total_counts(points, ordered, directions, code):
     counts = np.zeros(points.shape[0], dtype=np.int64)
     for i in range(points.shape[0]):
         for k in range(directions.shape[0]):
-            counts[i] += _point_count(points[i], ordered[k], directions[k], code)
+            counts[i] += direction_count(points[i], ordered[k], directions[k], code)
     return counts
 
 
@@ -203,7 +195,7 @@ def _least_counts(points, least, ordered, directions, code):
     counts = np.full(points.shape[0], 2**62)
     for i in range(points.shape[0]):
         for k in range(directions.shape[0]):
-            counts[i] = min(counts[i], _point_count(points[i], ordered[k], directions[k], code))
+            counts[i] = min(counts[i], direction_count(points[i], ordered[k], directions[k], code))
             if counts[i] < least[i]:
                 break
     return counts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from pymc_dpdepth.mechanism import Mechanism, standardized
 from pymc_dpdepth.normal_vector import NormalVector, read_normal_vector
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior
-from pymc_dpdepth.privacy.rounding import written
 from pymc_dpdepth.randomness import RandomBits
 from pymc_dpdepth.samplers.box_frames import NormalBoxFrame, ProductBoxFrame
 from pymc_dpdepth.samplers.branch_and_bound import BranchAndBound
@@ -90,10 +88,8 @@ class BranchPlan:
         """Base of the weights of a counted depth."""
         if not self.counted:
             return None
-        empty = np.empty((self.settings.n, self.settings.d))
-        counts = self.settings.depth.box_bound(np.zeros_like(empty)).sensitivity_count
-        epsilon = self.settings.epsilon
-        return WeightBase.of(min(Fraction(epsilon), written(epsilon)) / (2 * counts))
+        counts = self.settings.depth.box_bound(np.zeros((self.settings.n, self.settings.d))).sensitivity_count
+        return WeightBase.of_epsilon(self.settings.epsilon, counts)
 
     def describe(self) -> dict[str, Any]:
         """Return the public record of the mechanism and of what its draw spends."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from pymc_dpdepth.depths.directional import DirectionalDepth
 from pymc_dpdepth.mechanism import Mechanism
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior
 from pymc_dpdepth.privacy.composition import basic_composition
-from pymc_dpdepth.privacy.rounding import written
 from pymc_dpdepth.randomness import RandomBits
 from pymc_dpdepth.samplers.boxes import BoxLaw
 from pymc_dpdepth.samplers.cells import draw_prior_cells
@@ -102,9 +100,7 @@ class ExactPlan:
         if self.sampler == "products":
             directions = len(self.frame.active)
         counts = directions * univariate.sensitivity_count(self.settings.n)
-        epsilon = self.draw_epsilons[0]
-        # The double and the decimal that it was written as differ by a rounding; the smaller one is spent.
-        return WeightBase.of(min(Fraction(epsilon), written(epsilon)) / (2 * counts))
+        return WeightBase.of_epsilon(self.draw_epsilons[0], counts)
 
     def describe(self) -> dict[str, Any]:
         """Return the public record of the mechanism and of what its draw spends."""

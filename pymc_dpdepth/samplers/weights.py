@@ -30,6 +30,7 @@ import numpy as np
 
 from pymc_dpdepth.bits import bits_to_float, float_to_bits
 from pymc_dpdepth.grid import EDGE_BITS, EXPONENT_BIAS, SIGNIFICAND_BITS
+from pymc_dpdepth.privacy.rounding import written
 
 __all__ = [
     "POWER_ROUNDINGS",
@@ -132,6 +133,14 @@ class WeightBase:
         if not 0 < numerator < 1 << shift:
             raise ValueError("unit: expected a number > 0 that 1 - exp(-unit) can be told from 0.")
         return cls(numerator, shift, unit)
+
+    @classmethod
+    def of_epsilon(cls, epsilon: float, counts: int) -> WeightBase:
+        """Return the base of one count where a row moves a score by at most so many: unit = epsilon / (2 counts).
+
+        The double and the decimal that it was written as differ by a rounding; the smaller one is spent.
+        """
+        return cls.of(min(Fraction(epsilon), written(epsilon)) / (2 * counts))
 
     @functools.cached_property
     def realised_share(self) -> float:
