@@ -1,0 +1,154 @@
+"""What a family of distributions must offer for confidence intervals of the extremum of its parameters.
+
+The interval works from noisy sums alone. A family says which sums, how far a row moves them, how estimates follow from
+them, and how they would vary if the estimated model were true. docs/extrema.md works through an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pymc_dpdepth.extrema.statistic import Statistic
+
+__all__ = ["Family", "Sums"]
+
+# Noisy sums in the units of the values, shape (..., size), by the name of the statistic.
+Sums = Mapping[str, np.ndarray]
+
+
+class Family:
+    """A family of distributions with k parameters of interest; subclass it to add one.
+
+    A subclass sets `name` and `statistic_names` and overrides `statistics`, `entries`, `estimates`, `model` and
+    `simulate`. Its objects hold public settings only.
+
+    Attributes
+    ----------
+    name : str
+        What the record calls the family.
+    statistic_names : tuple of str
+        Names of all statistics, in the order of their release: the keys of the split of epsilon.
+    guarantee : {"exact", "float64"}
+        "exact" where `entries` is known to be a function of one row alone, bit for bit, whatever rows stand beside
+        it (elementwise arithmetic is, a matrix product of doubles is not). It cannot be checked, so a family of a user
+        is "float64".
+
+    Notes
+    -----
+    A row's entries are rounded to a public grid and cut off at public bounds, and then added up as integers, so the
+    sensitivity of a sum is that of the integers and holds exactly. Discrete Laplace noise of scale sensitivity /
+    epsilon is added to each statistic. Replacing one row costs the sum of the statistics' epsilons.
+    """
+
+    name: str = ""
+    statistic_names: tuple[str, ...] = ()
+    guarantee: str = "float64"
+
+    def columns(self) -> Sequence[str | int] | None:
+        """Return the columns that the family reads, in the order in which `entries` gets them; None for all."""
+        return None
+
+    def parameters(self, columns: Sequence[str]) -> list[str]:
+        """Return the names of the k parameters of interest, given the names of the columns; check their number."""
+        return list(columns)
+
+    def centers(self, columns: Sequence[str]) -> np.ndarray:
+        """Return a public number for each column that stands in for a missing entry with nonfinite="center"."""
+        raise ValueError(
+            'nonfinite="center" needs a public center of each column, and this family gives none. Use '
+            'nonfinite="raise", or give the family a method centers(columns).'
+        )
+
+    def statistics(self, n: int, columns: Sequence[str], released: Sums) -> tuple[Statistic, ...]:
+        """Return the statistics that are released next.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        columns : sequence of str
+            Names of the columns.
+        released : mapping of str to ndarray
+            Noisy sums that are there already: empty at first. Later statistics may depend on them, as on any public
+            number.
+
+        Returns
+        -------
+        tuple of Statistic
+            Empty when all are released.
+        """
+        raise NotImplementedError
+
+    def entries(self, rows: np.ndarray, name: str, released: Sums) -> np.ndarray:
+        """Return what each row adds to a statistic.
+
+        Parameters
+        ----------
+        rows : ndarray of float64, shape (m, d)
+            Some of the private rows, without missing entries. Clip them to public bounds here.
+        name : str
+            Which statistic.
+        released : mapping of str to ndarray
+            As in `statistics`.
+
+        Returns
+        -------
+        ndarray, shape (m, size)
+            No NaN. Each row of it may depend on the same row of `rows` alone.
+        """
+        raise NotImplementedError
+
+    def counts(self, rows: np.ndarray, statistic: Statistic, released: Sums) -> np.ndarray:
+        """Return the sum of the rows' entries in units of the grid, as int64; override it for speed alone."""
+        return statistic.counts(self.entries(rows, statistic.name, released)).sum(axis=0)
+
+    def estimates(self, sums: Sums, n: int) -> np.ndarray:
+        """Return the estimates of the parameters of interest.
+
+        Parameters
+        ----------
+        sums : mapping of str to ndarray, shape (..., size)
+            Noisy sums; leading dimensions are replicates, which must be computed at once.
+        n : int
+            Number of rows.
+
+        Returns
+        -------
+        ndarray, shape (..., k)
+        """
+        raise NotImplementedError
+
+    def model(self, sums: Sums, n: int) -> dict[str, np.ndarray]:
+        """Return all parameters of the estimated model, those of interest and others, as `simulate` needs them."""
+        raise NotImplementedError
+
+    def simulate(
+        self, model: Mapping[str, np.ndarray], n: int, replicates: int, generator: Any
+    ) -> dict[str, np.ndarray]:
+        """Return sums, without noise, as they would come out in new tables of n rows of the estimated model.
+
+        Parameters
+        ----------
+        model : mapping of str to ndarray
+            What `model` returned.
+        n : int
+            Rows of a new table.
+        replicates : int
+            Number R of new tables.
+        generator : numpy.random.Generator
+            For this post-processing; it never touches the noise of the release.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (R, size)
+            For each statistic that `estimates` reads. Draw from the law of the sum itself where it is known: no rows
+            need to be simulated.
+        """
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """Return the public settings as plain Python objects, for the record."""
+        return {"name": self.name}
