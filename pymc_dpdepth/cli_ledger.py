@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pymc_dpdepth.cli_messages import one_line_errors
+from pymc_dpdepth.cli_options import names_of
+from pymc_dpdepth.cli_output import print_facts, print_files, print_table
 
 if TYPE_CHECKING:
-    from pymc_dpdepth.budget import BudgetLedger
     from pymc_dpdepth.privacy.ledger import Ledger
 
-__all__ = ["ledger_app", "names_of", "open_for_charges"]
+__all__ = ["ledger_app"]
 
 ledger_app = typer.Typer(
     help=(
@@ -160,38 +160,6 @@ def _numbers(text: str) -> list[float]:
         raise ValueError("--planned: expected numbers separated by commas, such as 0.5,0.5,1.") from None
 
 
-def names_of(columns: str | None) -> list[str] | None:
-    """Return the names of --columns; one that holds a comma stands in double quotes, as in a CSV file."""
-    if columns is None:
-        return None
-    fields = next(csv.reader([columns], skipinitialspace=True), [])
-    names = [name.strip() for name in fields]
-    if not names or not all(names):
-        raise ValueError("--columns: expected names separated by commas, got an empty name.")
-    return names
-
-
-def open_for_charges(
-    path: Path | None, data_id: str | None, data: Path | None = None, key: Path | None = None, label: str | None = None
-) -> BudgetLedger | None:
-    """Open the ledger of --ledger, for the data set that --data-id names or the table that --key does."""
-    if path is None:
-        for option, value in {"--data-id": data_id, "--key": key, "--label": label}.items():
-            if value is not None:
-                raise ValueError(f"{option}: expected with --ledger PATH, to which it belongs; leave it out.")
-        return None
-    if data_id is None and key is None:
-        raise ValueError(
-            "--ledger: expected with --data-id NAME, or with --key FILE where the ledger was made with a key, so that "
-            "the budget of one data set is not spent on another. The name that a ledger has is shown by `pymc-dpdepth "
-            f"ledger show {path}`."
-        )
-    from pymc_dpdepth.budget import labelled
-    from pymc_dpdepth.privacy.ledger import Ledger
-
-    return labelled(Ledger(path, data_id=data_id, data=None if key is None else data, key=key), label)
-
-
 def _in_words(value: Any) -> str:
     """Return a fact as text; of several numbers, those that there are."""
     if not isinstance(value, dict):
@@ -202,33 +170,12 @@ def _in_words(value: Any) -> str:
 
 def _show(ledger: Ledger) -> None:
     """Print budget, spent and remaining, then one row for each entry."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-
-    def cell(value: Any) -> Text:
-        """Return a value as it is: brackets are no markup, and a label cannot move the cursor or break the table."""
-        text = "" if value is None else str(value)
-        plain = "".join(character if character.isprintable() else " " for character in text)
-        return Text(plain.encode(console.encoding, "replace").decode(console.encoding))
-
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, value in _facts(ledger).items():
-        if value is not None:
-            facts.add_row(cell(name.replace("_", " ")), cell(_in_words(value)))
-    console.print(facts)
+    facts = {name.replace("_", " "): _in_words(fact) for name, fact in _facts(ledger).items() if fact is not None}
+    print_facts(facts)
     entries = ledger.entries()
     if entries:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for name, options in COLUMNS.items():
-            table.add_column(**({"header": name} | options))
         for entry in entries:
             entry["time"] = (entry["time"] or "")[:SECONDS].replace("T", " ")
-            table.add_row(*(cell(entry[name]) for name in COLUMNS))
-        console.print(table)
-    console.print(cell(f"ledger: {ledger.path}"), soft_wrap=True)
+        cells = (("" if entry[name] is None else str(entry[name]) for name in COLUMNS) for entry in entries)
+        print_table([{"header": name} | options for name, options in COLUMNS.items()], cells)
+    print_files({"ledger": ledger.path})

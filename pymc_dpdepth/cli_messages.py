@@ -1,20 +1,15 @@
-"""What the commands say: a release in plain words, and each error in one line that holds no entry of a row."""
+"""What the commands say where something fails: each error in one line that holds no entry of a row."""
 
 from __future__ import annotations
 
 import dis
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import typer
 
-if TYPE_CHECKING:
-    from pymc_dpdepth.record import Release
-
-__all__ = ["REFUSED", "in_options", "one_line", "one_line_errors", "show"]
+__all__ = ["REFUSED", "in_options", "one_line", "one_line_errors"]
 
 REFUSED = 2  # exit code
 
@@ -33,75 +28,6 @@ AS_OPTIONS = {
     "pass delta=1e-6 (below 1/n) beside epsilon, or rho= in its place": "pass --delta 1e-6 (below 1/n) beside "
     "--epsilon, or --rho in its place",
 }
-
-SAMPLERS_IN_WORDS = {
-    "segments": "an exact draw",
-    "boxes": "an exact draw",
-    "products": "an exact draw",
-    "branch_and_bound": "an exact draw",
-    "concentrated": "an exact draw for each direction",
-    "planar": "a draw of the law itself, computed in double precision",
-    "laplace": "depths with discrete Laplace noise",
-    "gaussian": "depths with discrete Gaussian noise",
-    "certified": "a fixed number of tries, with a proved delta",
-    "nuts": "one draw of a Markov chain",
-    "slice": "one draw of a Markov chain",
-    "smc": "one draw of sequential Monte Carlo",
-}
-
-
-def show(release: Release, files: dict[str, Path | None]) -> None:
-    """Print a Release: the values, then what they cost and what stands behind them."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from pymc_dpdepth.record import GUARANTEES
-
-    console = Console(highlight=False)
-
-    def cell(text: str, style: str = "") -> Text:
-        """Return text as it is: brackets are no markup, and what the terminal cannot show becomes a question mark."""
-        plain = "".join(character if character.isprintable() else " " for character in text)
-        return Text(plain.encode(console.encoding, "replace").decode(console.encoding), style)
-
-    values = Table(box=SIMPLE_HEAD, pad_edge=False)
-    (dim,) = release.value.dims
-    values.add_column("column" if dim == "coordinate" else dim, overflow="fold")
-    values.add_column("released value", justify="right", no_wrap=True)
-    for name, number in zip(release.value.coords[dim].values, release.value.values, strict=True):
-        values.add_row(cell(str(name)), cell(f"{float(number):,}"))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for label, text in _facts(release, GUARANTEES[release.guarantee]).items():
-        facts.add_row(cell(label), cell(text, "bold red" if label == "simulation" else ""))
-    console.print(values)
-    console.print(facts)
-    for label, path in files.items():
-        if path is not None:
-            console.print(cell(f"{label}: {path}"), soft_wrap=True)  # one line, so that it can be copied
-    if files["record"] is None:
-        console.print("The record is not written; --out FILE keeps it.")
-
-
-def _facts(release: Release, meaning: str) -> dict[str, str]:
-    """Return what is said below the values, by label."""
-    units = release.max_rows_per_unit
-    each = f"at {release.epsilon / units:g} each" if release.rho is None else "counted"
-    share = f", {units} rows per person {each}" if units > 1 else ""
-    rho = "" if release.rho is None else f"; the same cost in zCDP: rho {release.rho:g}"
-    together = "columns" if "coordinate" in release.value.dims else "points"
-    facts = {
-        "epsilon spent": f"{release.epsilon:g}, once for all {together}{share}; delta {release.delta:g}{rho}",
-        "guarantee": f"{release.guarantee}: {meaning}",
-        "neighbours": "tables of the same number of rows that differ in one replaced row",
-        "sampler": f"{release.sampler}: {SAMPLERS_IN_WORDS.get(release.sampler, 'one draw')}",
-    }
-    if release.simulation:
-        facts["simulation"] = "This was seeded. It is a simulation, not private and not a release."
-    return facts
 
 
 @contextmanager

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pymc_dpdepth.cli_ledger import names_of, open_for_charges
-from pymc_dpdepth.cli_messages import in_options, one_line_errors, show
+from pymc_dpdepth import cli_options as take
+from pymc_dpdepth.cli_messages import one_line_errors
+from pymc_dpdepth.cli_output import check_targets, library_notes, print_notes, show, write
 
 if TYPE_CHECKING:
     from pymc_dpdepth.record import Release
 
 __all__ = ["ptr_median"]
 
-WHERE, MECHANISM, BUDGET, OUTPUT = "Where the median may lie", "Mechanism", "Budget", "Output"
+WHERE = "Where the median may lie"
 NO_CAP = "none"
 
 
-def _option(panel: str, description: str, metavar: str | None = None, *names: str) -> Any:
-    """Return an option that the help lists under a heading."""
-    return typer.Option(*names, rich_help_panel=panel, help=description, metavar=metavar)
-
-
 def ptr_median(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Private table with one row for each person: .csv or .parquet.")
-    ],
+    data: take.Data,
     epsilon: Annotated[
         str, typer.Option(metavar="NUMBER", help='Privacy loss, half of it for the test; or "TEST,RELEASE".')
     ],
@@ -40,51 +33,35 @@ def ptr_median(
         ),
     ],
     radius: Annotated[
-        str, _option(WHERE, "How far from the center it may lie: a number, or one for each column.", "A,B,...")
+        str, take.option(WHERE, "How far from the center it may lie: a number, or one for each column.", "A,B,...")
     ],
-    columns: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Columns to use, separated by commas; by default all.")
-    ] = None,
+    columns: take.Columns = None,
     center: Annotated[
-        str, _option(WHERE, "Public center: a number, or one for each column.", "A,B,...", "--center")
+        str, take.option(WHERE, "Public center: a number, or one for each column.", "A,B,...", "--center")
     ] = "0",
-    scale: Annotated[str, _option(MECHANISM, "Scale of the outlyingness: mad or iqr.", "NAME")] = "mad",
+    scale: Annotated[str, take.option(take.MECHANISM, "Scale of the outlyingness: mad or iqr.", "NAME")] = "mad",
     directions: Annotated[
-        int | None, _option(MECHANISM, "Number of random directions; by default the axes.", "INTEGER")
+        int | None, take.option(take.MECHANISM, "Number of random directions; by default the axes.", "INTEGER")
     ] = None,
-    directions_seed: Annotated[
-        int, _option(MECHANISM, "Public seed of random directions; it is recorded.", "INTEGER")
-    ] = 0,
+    directions_seed: take.DirectionsSeed = 0,
     cap: Annotated[
-        str, _option(MECHANISM, "Outlyingness above it counts as it: a number, auto (2) or none.", "NUMBER")
+        str, take.option(take.MECHANISM, "Outlyingness above it counts as it: a number, auto (2) or none.", "NUMBER")
     ] = "auto",
-    noise: Annotated[str, _option(MECHANISM, "Noise of the test: laplace or gaussian.", "NAME")] = "laplace",
+    noise: Annotated[str, take.option(take.MECHANISM, "Noise of the test: laplace or gaussian.", "NAME")] = "laplace",
     accept_asymptotic: Annotated[
         bool,
-        _option(MECHANISM, "Allow sequential Monte Carlo beyond 5 columns; its epsilon is nominal, not proved."),
+        take.option(
+            take.MECHANISM, "Allow sequential Monte Carlo beyond 5 columns; its epsilon is nominal, not proved."
+        ),
     ] = False,
-    nonfinite: Annotated[
-        str, _option(MECHANISM, "Missing entries: raise refuses them, center takes --center.", "WORD")
-    ] = "raise",
-    max_rows_per_unit: Annotated[
-        int, _option(MECHANISM, "Most rows that one person may have; raises the cost.", "INTEGER")
-    ] = 1,
-    simulate_seed: Annotated[
-        int | None,
-        _option(MECHANISM, "Make a reproducible simulation instead of a release; it is not private.", "INTEGER"),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        _option(BUDGET, "Charge the ledger in this file before the test; see pymc-dpdepth ledger.", "PATH"),
-    ] = None,
-    data_id: Annotated[
-        str | None, _option(BUDGET, "The data set, by the name that its ledger has; another ledger is refused.", "NAME")
-    ] = None,
-    key: Annotated[
-        Path | None, _option(BUDGET, "The secret key that the ledger was made with: it must be of this table.", "FILE")
-    ] = None,
-    out: Annotated[Path | None, _option(OUTPUT, "Write the release, a JSON record, to this file.", "FILE")] = None,
-    overwrite: Annotated[bool, _option(OUTPUT, "Replace files that exist.", None, "--overwrite")] = False,
+    nonfinite: take.NonfiniteCenter = "raise",
+    max_rows_per_unit: take.MaxRowsPerUnit = 1,
+    simulate_seed: take.SimulateSeed = None,
+    ledger: take.LedgerPath = None,
+    data_id: take.DataId = None,
+    key: take.Key = None,
+    out: take.Out = None,
+    overwrite: take.Overwrite = False,
 ) -> None:
     """Release the projection-depth median, where a private test finds it stable.
 
@@ -97,92 +74,57 @@ def ptr_median(
     `pymc-dpdepth ptr-median people.csv --columns height,weight --epsilon 2 --delta 1e-6 --threshold 0.02 --center
     170,75 --radius 50,60 --out release.json`
     """
-    from pymc_dpdepth import cli
-
     with one_line_errors():
         sources = {"the private table": data, "the ledger": ledger, "the key": key}
-        cli._check_targets(sources, {"--out": out}, overwrite)
+        check_targets(sources, {"--out": out}, overwrite)
         request = {
             "epsilon": _epsilon(epsilon),
             "delta": delta,
             "threshold": threshold,
-            "radius": _one_or_many(radius, "--radius"),
-            "center": _one_or_many(center, "--center"),
-            "cap": cap if cap == "auto" else None if cap == NO_CAP else _one_or_many(cap, "--cap"),
+            "radius": take.one_or_many(radius, "--radius"),
+            "center": take.one_or_many(center, "--center"),
+            "cap": cap if cap == "auto" else None if cap == NO_CAP else take.one_or_many(cap, "--cap"),
             "noise": noise,
             "accept_asymptotic": accept_asymptotic,
             "nonfinite": nonfinite,
             "max_rows_per_unit": max_rows_per_unit,
             "random_seed": simulate_seed,
-            "ledger": open_for_charges(ledger, data_id, data, key),
+            "ledger": take.open_for_charges(ledger, data_id, data, key),
         }
         shape = scale, directions, directions_seed
-        release, notes = _draw(data, names_of(columns), shape, request, reread=key is not None)
-        cli._write(release, out, None)
-        files = {"record": out, "ledger charged": ledger}
-        if release.refused:
-            _show_refusal(release, files)
-        else:
-            show(release, files)
-        for note in notes:
-            typer.echo(f"Note: {note}", err=True)
+        with library_notes() as notes:
+            release = _release(data, take.names_of(columns), shape, request, reread=key is not None)
+        write(release, out)
+        show(release, {"record": out, "ledger charged": ledger})
+        print_notes(notes)
 
 
-def _draw(
-    data: Path, columns, shape: tuple[str, int | None, int], request: dict[str, Any], *, reread: bool
-) -> tuple[Release, list[str]]:
-    """Read the table and release; return the notes that the library made on the way as well.
+def _release(
+    data: Path,
+    columns: list[str] | None,
+    shape: tuple[str, int | None, int],
+    request: dict[str, Any],
+    *,
+    reread: bool,
+) -> Release:
+    """Read the table and release.
 
     With `reread` the file is passed on, since a ledger with a key looks at columns that are not used, too.
     """
-    from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning
+    from pymc_dpdepth.depths import Directions, Projection
+    from pymc_dpdepth.ptr import propose_test_release
 
     scale, count, seed = shape
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        from pymc_dpdepth.depths import Directions, Projection
-        from pymc_dpdepth.ptr import propose_test_release
-        from pymc_dpdepth.tables import read_table
-
-        table = read_table(data, columns)
-        if not len(table.rows):
-            raise ValueError(f"Expected a row for each person; {data} has column names and no rows.")
-        depth = Projection(scale)
-        if count is not None:
-            depth = depth.with_directions(Directions.uniform(len(table.columns), count, seed))
-        rows = {"X": data, "columns": columns} if reread else {"X": table}
-        # A bar counts steps, which depend on the rows.
-        release = propose_test_release(**rows, depth=depth, progressbar=False, **request)
-    ours = (ApproximateSamplingWarning, PrivacyLeakWarning)
-    return release, [in_options(str(each.message)) for each in caught if issubclass(each.category, ours)]
-
-
-def _show_refusal(release: Release, files: dict[str, Path | None]) -> None:
-    """Say that nothing was released and what that cost."""
-    typer.echo("refused        The test found the median not stable enough at this threshold; no value is released.")
-    typer.echo(f"epsilon spent  {release.epsilon:g}; delta {release.delta:g}")
-    for label, path in files.items():
-        if path is not None:
-            typer.echo(f"{label}: {path}")
-    if release.simulation:
-        typer.echo("This was seeded. It is a simulation, not private and not a release.")
+    table = take.table_of(data, columns)
+    depth = Projection(scale)
+    if count is not None:
+        depth = depth.with_directions(Directions.uniform(len(table.columns), count, seed))
+    rows = {"X": data, "columns": columns} if reread else {"X": table}
+    # A bar counts steps, which depend on the rows.
+    return propose_test_release(**rows, depth=depth, progressbar=False, **request)
 
 
 def _epsilon(text: str) -> float | tuple[float, ...]:
     """Return the total, or the parts of test and release."""
-    numbers = _numbers(text, "--epsilon")
+    numbers = take.numbers_of(text, "--epsilon")
     return numbers[0] if len(numbers) == 1 else tuple(numbers)
-
-
-def _one_or_many(text: str, option: str) -> float | list[float]:
-    """Return one number for all columns, or one for each."""
-    numbers = _numbers(text, option)
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    """Return the numbers of an option, separated by commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{option}: expected a number, or numbers separated by commas.") from None

@@ -328,7 +328,7 @@ def test_a_folder_that_takes_no_files_is_noticed_before_the_draw(table, tmp_path
     def refuse(*arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pymc_dpdepth.cli.tempfile.TemporaryFile", refuse)
+    monkeypatch.setattr("pymc_dpdepth.cli_output.tempfile.TemporaryFile", refuse)
     result = run("median", table, "--columns", "a", "--epsilon", 1, *PRIOR, "--out", tmp_path / "release.json")
     assert_refused(result)
     assert "Permission denied" in result.stderr
