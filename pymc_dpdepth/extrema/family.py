@@ -62,6 +62,13 @@ class Family:
             'nonfinite="raise", or give the family a method centers(columns).'
         )
 
+    def check(self, rows: np.ndarray, columns: Sequence[str]) -> None:
+        """Refuse rows that do not fit the public settings (codes that are no 0 or 1, sizes of groups that differ).
+
+        Called once, with all rows, without missing entries, before anything is charged. What is refused depends on
+        the rows, so the error is for the curator; its message holds names of columns and no entry of a row.
+        """
+
     def statistics(self, n: int, columns: Sequence[str], released: Sums) -> tuple[Statistic, ...]:
         """Return the statistics that are released next.
 
