@@ -110,7 +110,8 @@ def median(
         str,
         take.option(
             take.MECHANISM,
-            "auto (exact where possible), segments, boxes, products, concentrated, nuts, slice, smc.",
+            "auto (exact where possible), segments, boxes, products, branch_and_bound, planar, concentrated, "
+            "certified, nuts, slice, smc.",
             "NAME",
         ),
     ] = "auto",
@@ -149,7 +150,7 @@ def median(
 
     `pymc-dpdepth median people.csv --columns age,income --epsilon 1 --lower 0 --upper 100,200000`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.private_median"):
         sources = {"the private table": data, "the ledger": ledger, "the key": key}
         check_targets(sources, {"--out": out, "--plot": plot}, overwrite)
         request = {

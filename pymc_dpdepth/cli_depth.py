@@ -62,7 +62,7 @@ def depth(
 
     `pymc-dpdepth depth people.csv --at points.csv --columns age,income --epsilon 1 --out release.json`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.private_depth"):
         sources = {"the private table": data, "the points": at, "the ledger": ledger, "the key": key}
         check_targets(sources, {"--out": out}, overwrite)
         request = {

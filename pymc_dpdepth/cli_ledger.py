@@ -70,7 +70,7 @@ def init(
 
     `pymc-dpdepth ledger init study.jsonl --epsilon 3 --data people.csv --key key.txt`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.Ledger.create"):
         from pymc_dpdepth.privacy.ledger import Ledger
 
         if data_id is None and data is None and key is None:
@@ -105,7 +105,7 @@ def key(
 
     `pymc-dpdepth ledger key key.txt`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.Ledger.create_key"):
         from pymc_dpdepth.privacy.ledger_data import create_key
 
         create_key(path)
@@ -123,7 +123,7 @@ def show(
 
     `pymc-dpdepth ledger show study.jsonl`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.Ledger"):
         from pymc_dpdepth.privacy.ledger import Ledger
 
         ledger = Ledger(path)

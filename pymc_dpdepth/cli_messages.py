@@ -16,6 +16,7 @@ REFUSED = 2  # exit code
 # What an error of the library tells a Python user to write, and what that is on the command line.
 AS_OPTIONS = {
     'nonfinite="center" with standardize=(center, scale)': "--nonfinite center with --center and --scale",
+    'nonfinite="center"': "--nonfinite center",
     'nonfinite="prior"': "--nonfinite prior",
     "accept_asymptotic=True": "--accept-asymptotic",
     "columns=[...]": "--columns",
@@ -23,6 +24,7 @@ AS_OPTIONS = {
     "max_rows_per_unit": "--max-rows-per-unit",
     "epsilon=1.0 (with delta=1e-6 or not) or rho=0.1": "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1",
     'sampler="concentrated"': "--sampler concentrated",
+    'sampler="branch_and_bound"': "--sampler branch_and_bound",
     'sampler="certified"': "--sampler certified",
     "pass delta=1e-6 (below 1/n) beside epsilon.": "pass --delta 1e-6 (below 1/n) beside --epsilon.",
     "pass delta=1e-6 (below 1/n) beside epsilon, or rho= in its place": "pass --delta 1e-6 (below 1/n) beside "
@@ -31,18 +33,25 @@ AS_OPTIONS = {
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Turn what the library refuses, and anything unexpected, into one line on standard error and exit code 2."""
+def one_line_errors(function: str) -> Iterator[None]:
+    """Turn what the library refuses, and anything unexpected, into one line on standard error and exit code 2.
+
+    Parameters
+    ----------
+    function : str
+        The full name of what does the same in Python, such as "pymc_dpdepth.private_median": where a message may not be
+        shown here, the curator finds it there.
+    """
     try:
         yield
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:
-        typer.echo(f"Error: {in_options(_message(error))}", err=True)
+        typer.echo(f"Error: {in_options(_message(error, function))}", err=True)
         raise typer.Exit(REFUSED) from None
 
 
-def _message(error: Exception) -> str:
+def _message(error: Exception, function: str) -> str:
     """Return what may be shown of an error: the package's own words, which hold no entry of a row.
 
     Other libraries quote what they stumble over ("could not convert string to float: ..."), so of theirs only the type
@@ -55,7 +64,7 @@ def _message(error: Exception) -> str:
         return str(error)
     return (
         f"{type(error).__name__} in {module}. Its message could quote the table and is not shown; "
-        "pymc_dpdepth.private_median in Python shows it to the curator."
+        f"{function} in Python shows it to the curator."
     )
 
 

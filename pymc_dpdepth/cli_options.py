@@ -84,9 +84,7 @@ Scale = Annotated[str | None, option(MECHANISM, "Public scale of each column.", 
 NonfiniteCenter = Annotated[
     str, option(MECHANISM, "Missing entries: raise refuses them, center takes --center.", "WORD")
 ]
-MaxRowsPerUnit = Annotated[
-    int, option(MECHANISM, "Most rows that one person may have; raises the cost.", "INTEGER")
-]
+MaxRowsPerUnit = Annotated[int, option(MECHANISM, "Most rows that one person may have; raises the cost.", "INTEGER")]
 SimulateSeed = Annotated[
     int | None,
     option(MECHANISM, "Make a reproducible simulation instead of a release; it is not private.", "INTEGER"),

@@ -48,6 +48,9 @@ def ptr_median(
         str, take.option(take.MECHANISM, "Outlyingness above it counts as it: a number, auto (2) or none.", "NUMBER")
     ] = "auto",
     noise: Annotated[str, take.option(take.MECHANISM, "Noise of the test: laplace or gaussian.", "NAME")] = "laplace",
+    sampler: Annotated[
+        str, take.option(take.MECHANISM, "auto (exact in up to 5 columns), branch_and_bound or smc.", "NAME")
+    ] = "auto",
     accept_asymptotic: Annotated[
         bool,
         take.option(
@@ -60,6 +63,7 @@ def ptr_median(
     ledger: take.LedgerPath = None,
     data_id: take.DataId = None,
     key: take.Key = None,
+    label: Annotated[str | None, take.label_option("projection_median")] = None,
     out: take.Out = None,
     overwrite: take.Overwrite = False,
 ) -> None:
@@ -74,7 +78,7 @@ def ptr_median(
     `pymc-dpdepth ptr-median people.csv --columns height,weight --epsilon 2 --delta 1e-6 --threshold 0.02 --center
     170,75 --radius 50,60 --out release.json`
     """
-    with one_line_errors():
+    with one_line_errors("pymc_dpdepth.propose_test_release"):
         sources = {"the private table": data, "the ledger": ledger, "the key": key}
         check_targets(sources, {"--out": out}, overwrite)
         request = {
@@ -85,11 +89,12 @@ def ptr_median(
             "center": take.one_or_many(center, "--center"),
             "cap": cap if cap == "auto" else None if cap == NO_CAP else take.one_or_many(cap, "--cap"),
             "noise": noise,
+            "sampler": sampler,
             "accept_asymptotic": accept_asymptotic,
             "nonfinite": nonfinite,
             "max_rows_per_unit": max_rows_per_unit,
             "random_seed": simulate_seed,
-            "ledger": take.open_for_charges(ledger, data_id, data, key),
+            "ledger": take.open_for_charges(ledger, data_id, data, key, label),
         }
         shape = scale, directions, directions_seed
         with library_notes() as notes:

@@ -70,6 +70,23 @@ def test_options_reach_the_library(table, points, tmp_path):
     assert (record["isotonic_from"], record["clamped"], record["nonfinite"]) == ([40.0, 4.5], None, "center")
 
 
+def test_a_key_and_a_label(table, points, tmp_path):
+    key, path = tmp_path / "key.txt", tmp_path / "keyed.jsonl"
+    assert run("ledger", "key", key).exit_code == 0
+    assert run("ledger", "init", path, "--epsilon", 9, "--data", table, "--key", key).exit_code == 0
+    request = ["--at", points, "--epsilon", 1, "--ledger", path, "--key", key]
+    assert run("depth", table, *request, "--label", "two places").exit_code == 0
+    frame = pd.read_csv(table)
+    frame.loc[5, "b"] += 1.0
+    other = tmp_path / "other.csv"
+    frame.to_csv(other, index=False)
+    refused = run("depth", other, *request)
+    assert refused.exit_code == 2 and "these rows and this key" in refused.stderr
+    alone = run("depth", table, "--at", points, "--epsilon", 1, "--label", "x")
+    assert alone.exit_code == 2 and "--label: expected with --ledger PATH" in alone.stderr
+    assert [entry["label"] for entry in dpd.Ledger(path).entries()] == ["two places"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

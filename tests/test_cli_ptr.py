@@ -62,6 +62,44 @@ def test_ledger_is_charged(table, tmp_path):
     assert again.exit_code == 2 and "epsilon" in again.stderr
 
 
+def test_a_key_and_a_label(table, tmp_path):
+    key, ledger = tmp_path / "key.txt", tmp_path / "keyed.jsonl"
+    assert run("ledger", "key", key).exit_code == 0
+    budget = [
+        "--epsilon",
+        20,
+        "--delta",
+        1e-4,
+        "--composition",
+        "basic",
+        "--data",
+        table,
+        "--key",
+        key,
+        "--columns",
+        "a,b",
+    ]
+    assert run("ledger", "init", ledger, *budget).exit_code == 0
+    request = ["--columns", "a", *PASSING, "--center", 50, "--radius", 50, "--ledger", ledger, "--key", key]
+    named = run("ptr-median", table, *request, "--label", "ages in May")
+    assert named.exit_code == 0, named.stderr
+    assert run("ptr-median", table, *request).exit_code == 0
+    frame = pd.read_csv(table)
+    frame.loc[5, "b"] += 1.0  # a column that is not used; the table is another one all the same
+    other = tmp_path / "other.csv"
+    frame.to_csv(other, index=False)
+    refused = run("ptr-median", other, *request)
+    assert refused.exit_code == 2 and "these rows and this key" in refused.stderr
+    assert [entry["label"] for entry in dpd.Ledger(ledger).entries()] == ["ages in May", "projection_median"]
+
+
+def test_a_sampler_may_be_named(table):
+    asymptotic = run("ptr-median", table, "--columns", "a,b", *PASSING, "--sampler", "smc")
+    assert asymptotic.exit_code == 2 and "--accept-asymptotic" in asymptotic.stderr
+    assert "--sampler branch_and_bound" in asymptotic.stderr
+    assert run("ptr-median", table, "--columns", "a,b", *PASSING, "--sampler", "branch_and_bound").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -72,6 +110,8 @@ def test_ledger_is_charged(table, tmp_path):
         (["--scale", "sd"], "scale"),
         (["--cap", "much"], "--cap"),
         (["--noise", "normal"], "noise"),
+        (["--label", "x"], "--ledger"),
+        (["--sampler", "nuts"], "sampler"),
         (["--directions", 0], "m must be"),
         (["--columns", "a,word"], "word"),
     ],

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled
+from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled, warn_if_delta_is_large
 from pymc_dpdepth.depths.projection import Projection
-from pymc_dpdepth.errors import ApproximateSamplingWarning, PrivacyLeakWarning, warn_user
+from pymc_dpdepth.errors import ApproximateSamplingWarning, warn_user
 from pymc_dpdepth.from_model import check_sampler, require_consent
 from pymc_dpdepth.ptr.ball_median import BALL_SAMPLERS, SMC, draw_by_branch_and_bound, draw_by_smc, exact_in
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
@@ -353,12 +353,7 @@ def _test_and_release(
     import xarray as xr
 
     cost = unit_cost(proposal.budget, proposal.max_rows_per_unit)
-    if cost[1] * proposal.n >= 1:
-        warn_user(
-            f"delta = {cost[1]:g} is not below 1/n = 1/{proposal.n}: publishing one row in full, picked at random, "
-            "would satisfy it. Take delta far below 1/n.",
-            PrivacyLeakWarning,
-        )
+    warn_if_delta_is_large(cost[1], proposal.n)
     bits = random_bits(random_seed)
     charge(ledger, epsilon=cost[0], delta=cost[1], label=proposal.name)
     diameter, draw = propose()

@@ -212,6 +212,53 @@ def test_bad_input_is_refused_before_a_charge(options, error, message, ledger):
     assert not ledger.charges
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ledger: dpd.propose_test_release(ROWS, ledger=ledger, **MEDIAN),
+        lambda ledger: dpd.propose_test_release(ROWS, ledger=ledger, label="first look", **VALUES),
+        lambda ledger: ptr.release_statistic(ROWS, ptr.Median(), threshold=1.0, ledger=ledger, **BUDGET),
+    ],
+    ids=["median", "values with a label", "statistic"],
+)
+def test_a_ledger_that_knows_its_table_is_asked_before_anything_is_computed(make, ledger, monkeypatch):
+    seen = []
+
+    def check_data(data):
+        assert not ledger.charges
+        seen.append(data)
+
+    ledger.check_data = check_data
+    make(ledger)
+    assert len(ledger.charges) == 1 and len(seen) == 1 and seen[0] is ROWS
+
+    def refuse(data):
+        raise ValueError("another table")
+
+    def computed(*arguments, **options):
+        raise AssertionError("the rows were read before the ledger was asked")
+
+    ledger.check_data = refuse
+    monkeypatch.setattr("pymc_dpdepth.ptr.release.read_rows", computed)
+    with pytest.raises(ValueError, match="another table"):
+        make(ledger)
+    assert len(ledger.charges) == 1
+
+
+def test_a_key_binds_the_ledger_to_the_rows(tmp_path):
+    dpd.Ledger.create_key(tmp_path / "key")
+    named = {"data": ROWS, "key": tmp_path / "key"}
+    ledger = dpd.Ledger.create(tmp_path / "study.jsonl", epsilon=20.0, delta=1e-4, composition="basic", **named)
+    dpd.propose_test_release(ROWS, ledger=ledger, **MEDIAN)
+    neighbour = ROWS.copy()
+    neighbour[7, 0] += 1.0
+    with pytest.raises(ValueError, match="these rows and this key"):
+        dpd.propose_test_release(neighbour, ledger=ledger, **MEDIAN)
+    with pytest.raises(ValueError, match="these rows and this key"):
+        ptr.release_statistic(neighbour, ptr.Median(), threshold=1.0, ledger=ledger, **BUDGET)
+    assert [entry["label"] for entry in ledger.entries()] == ["projection_median"]
+
+
 def test_other_refusals(ledger, empty_ledger):
     with pytest.raises(ValueError, match="at least one row"):
         dpd.propose_test_release(np.empty((0, 2)), ledger=ledger, **MEDIAN)
