@@ -112,15 +112,18 @@ class Family:
         """Return the sum of the rows' entries in units of the grid, as int64; override it for speed alone."""
         return statistic.counts(self.entries(rows, statistic.name, released)).sum(axis=0)
 
-    def estimates(self, sums: Sums, n: int) -> np.ndarray:
+    def estimates(self, sums: Sums, n: int, deviations: Mapping[str, float]) -> np.ndarray:
         """Return the estimates of the parameters of interest.
 
         Parameters
         ----------
         sums : mapping of str to ndarray, shape (..., size)
-            Noisy sums; leading dimensions are replicates, which must be computed at once.
+            Noisy sums; leading dimensions are replicates, which must be computed at once. In replicates, those that
+            `simulate` gives.
         n : int
             Number of rows.
+        deviations : mapping of str to float
+            Public: the standard deviation of the noise in each entry of a sum, in its units. Floors may depend on it.
 
         Returns
         -------
@@ -128,7 +131,7 @@ class Family:
         """
         raise NotImplementedError
 
-    def model(self, sums: Sums, n: int) -> dict[str, np.ndarray]:
+    def model(self, sums: Sums, n: int, deviations: Mapping[str, float]) -> dict[str, np.ndarray]:
         """Return all parameters of the estimated model, those of interest and others, as `simulate` needs them."""
         raise NotImplementedError
 
@@ -157,5 +160,9 @@ class Family:
         raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
-        """Return the public settings as plain Python objects, for the record."""
+        """Return the public settings as plain Python objects, for the record.
+
+        Under "name" the name. A family of the package has all arguments that made it beside it, so that a record read
+        from a file can make it again.
+        """
         return {"name": self.name}
