@@ -6,13 +6,10 @@ It holds no error bound, step count, run time or diagnostic, since those are fun
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +17,7 @@ import numpy as np
 from pymc_dpdepth.frozen import FrozenDict, freeze, read_only, thaw
 from pymc_dpdepth.mechanism import NEIGHBORING
 from pymc_dpdepth.record_fields import check_record
+from pymc_dpdepth.record_files import check_schema, read_record, write_record
 from pymc_dpdepth.record_rules import check_rules
 
 if TYPE_CHECKING:
@@ -184,10 +182,7 @@ class Release:
         str
             The JSON text; numbers read back to the same doubles.
         """
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        if path is not None:
-            _write_at_once(Path(path), text)
-        return text
+        return write_record(self.to_dict(), path)
 
     @classmethod
     def from_json(cls, path: str | os.PathLike) -> Release:
@@ -207,28 +202,14 @@ class Release:
         ValueError
             If the file is not a Release of a version that this package knows, or its fields contradict one another.
         """
-        text = Path(path).read_text(encoding="utf-8")
-        try:
-            record = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_twice)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}: expected the JSON of a Release; line {error.lineno} is not JSON.") from None
-        except RecursionError:
-            raise ValueError(f"{path}: expected the JSON of a Release, got lists nested too deeply.") from None
-        return cls.from_dict(record)
+        return cls.from_dict(read_record(path, "a Release"))
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Release:
         """Return the Release of a record made by `to_dict`; other fields, and contradictions, are a ValueError."""
         import xarray as xr
 
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            raise ValueError(f"Expected a record with schema {SCHEMA!r}; write one with Release.to_json.")
-        known = record.get("schema_version")
-        if known != SCHEMA_VERSION or not isinstance(known, int) or isinstance(known, bool):  # True == 1
-            raise ValueError(
-                f"Expected schema_version {SCHEMA_VERSION}, got {known!r}; read it with the "
-                "version of pymc_dpdepth that wrote it, or a newer one."
-            )
+        check_schema(record, SCHEMA, SCHEMA_VERSION, "Release.to_json")
         fields = dict(record)
         for derived in ("schema", "schema_version", "guarantee_meaning"):
             fields.pop(derived, None)
@@ -294,33 +275,3 @@ def _array_of(name: str, entry: dict[str, Any]) -> xarray.DataArray:
             f"{name}: expected {values.ndim} dimensions of different names, and labels of the lengths {values.shape}."
         )
     return xr.DataArray(values, dims=entry["dims"], coords=entry["coords"], name=name)
-
-
-def _refuse_constant(token: str) -> None:
-    """Refuse NaN and Infinity, which Python reads though they are not JSON; `to_json` never writes them."""
-    raise ValueError(f"Expected the JSON of a Release; {token} is not JSON.")
-
-
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that stands twice in one object: readers differ in which one they take."""
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("Expected the JSON of a Release; a field stands in it twice.")
-    return fields
-
-
-def _write_at_once(path: Path, text: str) -> None:
-    """Write beside the target and rename, so that a crash leaves the old file or the new one, never half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", text=True)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp creates files readable by the owner alone; a record is meant to be shared, so it gets the usual
-        # rights.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth import record
+from pymc_dpdepth import record_files
 from pymc_dpdepth.mechanism import exponential_mechanism
 
 ROWS = np.array([[0.31, -1.2], [0.31, 0.4], [-2.07, 0.9], [1.44, 2.3], [0.05, -0.6]])
@@ -254,7 +254,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     def fail(*args, **kwargs):
         raise OSError("disk full")
 
-    monkeypatch.setattr(record.os, step, fail)
+    monkeypatch.setattr(record_files.os, step, fail)
     with pytest.raises(OSError, match="disk full"):
         made([3.0, 4.0]).to_json(path)
     monkeypatch.undo()
@@ -262,7 +262,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 
 def test_a_failed_first_write_leaves_no_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(record.os, "replace", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(record_files.os, "replace", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         made().to_json(tmp_path / "release.json")
     assert os.listdir(tmp_path) == []

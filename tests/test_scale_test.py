@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 import warnings
 
 import numpy as np
@@ -137,14 +138,91 @@ def test_the_record_reads_back_and_an_altered_one_is_refused():
     test = dpd.private_scale_test(X, Y, epsilon=2.0)
     record = json.loads(json.dumps(test.to_dict(), allow_nan=False))
     assert ScaleTest.from_dict(record) == test
-    for name, value in (("p_value", 0.001), ("statistic", 1.0), ("n", 39), ("epsilon", 0.5), ("guarantee", "float64")):
-        with pytest.raises(ValueError, match="altered"):
+    for name, value in (
+        ("p_value", 0.001),
+        ("statistic", 1.0),
+        ("epsilon", 0.5),
+        ("guarantee", "float64"),
+        ("m", 31),
+        ("null", "normal2"),
+        ("simulation", True),
+        ("max_rows_per_unit", 2),
+        ("more", 1),
+    ):
+        with pytest.raises(ValueError, match=f"altered: .*{name}"):
             ScaleTest.from_dict(record | {name: value})
-    with pytest.raises(ValueError, match="record of a scale test"):
-        ScaleTest.from_dict({"n": 40})
+    with pytest.raises(ValueError, match="altered: m, "):  # all else follows from n
+        ScaleTest.from_dict(record | {"n": 39})
+    for record_of_another_kind in ({"n": 40}, [], None, test.depths.to_dict()):
+        with pytest.raises(ValueError, match="schema 'pymc_dpdepth.scale_test'; write one with ScaleTest.to_json"):
+            ScaleTest.from_dict(record_of_another_kind)
     depths = dpd.private_depth(X, np.concatenate([Y, Y]), epsilon=1.0)
     with pytest.raises(ValueError, match="private_sample_depths"):
         ScaleTest.from_release(depths, 10)
+
+
+def test_the_json_file_is_that_of_the_record(tmp_path):
+    path = tmp_path / "test.json"
+    test = dpd.private_scale_test(X, Y, epsilon=2.0, delta=1e-9, alternative="less")
+    text = test.to_json(path)
+    assert path.read_text() == text == test.to_json() and json.loads(text) == test.to_dict()
+    assert ScaleTest.from_json(path) == test and os.listdir(tmp_path) == ["test.json"]
+    record = json.loads(text)
+    assert (record["schema"], record["schema_version"]) == ("pymc_dpdepth.scale_test", 1)
+    assert record["depths"]["schema"] == "pymc_dpdepth.release"
+    # The release inside can be taken out and read by itself; a test is no release.
+    assert dpd.Release.from_dict(record["depths"]) == test.depths
+    with pytest.raises(ValueError, match="pymc_dpdepth.release"):
+        dpd.Release.from_json(path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "test.json"
+    test = dpd.private_scale_test(X, Y, epsilon=2.0)
+    before = test.to_json(path)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pymc_dpdepth.record_files.os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        dpd.private_scale_test(X, Y, epsilon=2.0).to_json(path)
+    assert os.listdir(tmp_path) == ["test.json"] and path.read_text() == before
+
+
+@pytest.mark.parametrize("version", [0, 2, True, 1.0, "1", None])
+def test_records_of_other_versions_are_refused(version):
+    record = dpd.private_scale_test(X, Y, epsilon=2.0).to_dict()
+    with pytest.raises(ValueError, match="schema_version 1"):
+        ScaleTest.from_dict(record | {"schema_version": version})
+
+
+def test_records_with_contradictions_inside_are_refused(tmp_path):
+    record = dpd.private_scale_test(X, Y, epsilon=2.0).to_dict()
+    depths = record["depths"]
+    for wrong, message in (
+        ({"depths": depths | {"epsilon": 0.5}}, "epsilon"),  # below what its mechanism costs
+        ({"depths": depths | {"guarantee": "asymptotic"}}, "guarantee"),
+        ({"depths": depths | {"schema_version": 2}}, "schema_version"),
+        ({"depths": 3}, "schema"),
+        ({"n": 0}, "both samples"),
+        ({"n": 40.0}, "both samples"),
+        ({"alternative": "more"}, "alternative"),
+        ({"p_value": "small"}, "altered: p_value"),
+        ({"p_value": record["p_value"] * (1 + 1e-6)}, "altered: p_value"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ScaleTest.from_dict(record | wrong)
+    for name in record:
+        with pytest.raises(ValueError, match=name):
+            ScaleTest.from_dict({field: value for field, value in record.items() if field != name})
+    rounded = record | {"p_value": float(np.nextafter(record["p_value"], 0.0))}
+    assert ScaleTest.from_dict(rounded).to_dict() == record
+    path = tmp_path / "test.json"
+    for text in ("{", '{"schema": NaN}', '{"n": 1, "n": 2}', "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="JSON of a scale test"):
+            ScaleTest.from_json(path)
 
 
 def test_the_second_sample_is_read_by_the_names_of_the_first():
