@@ -102,11 +102,43 @@ class IntegerNoise:
         counts = np.clip(np.asarray(counts, dtype=np.int64), -limit, limit) * self.refinement
         if not self.scale or not len(counts):
             return counts
-        scale = self.scale * self.refinement
         if bits.simulation:
-            return counts + _simulated(self.distribution, scale, len(counts), curator_generator(bits.seed()))
+            return counts + self.simulate(counts.shape, curator_generator(bits.seed()))
         # The plan asserted the map of the same measurement when it was made.
+        scale = self.scale * self.refinement
         return np.array(_measurement(self.distribution, scale)(counts.tolist()), dtype=np.int64)
+
+    def simulate(self, shape: int | tuple[int, ...], generator: Any) -> np.ndarray:
+        """Return noise of the same law, without a count under it: for simulations, such as a parametric bootstrap.
+
+        It protects nothing, since the generator can be replayed; `add` is what protects a count.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            As many independent draws.
+        generator : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of int64
+            In units of 1 / `refinement`: differences of geometric numbers for Laplace noise, exactly its discrete law
+            in real arithmetic, or rounded Gaussian noise.
+        """
+        scale = self.scale * self.refinement
+        if not scale:
+            return np.zeros(shape, dtype=np.int64)
+        if self.distribution == LAPLACE:
+            first, second = (np.floor(generator.exponential(scale, shape)) for _ in range(2))
+            return (first - second).astype(np.int64)
+        return np.rint(generator.normal(0.0, scale, shape)).astype(np.int64)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Standard deviation in units of the integers; for Laplace noise sqrt(2 q) / (1 - q), q = exp(-1 / scale)."""
+        if not self.scale or self.distribution == GAUSSIAN:
+            return self.scale
+        return math.sqrt(2) * math.exp(-0.5 / self.scale) / -math.expm1(-1 / self.scale)
 
 
 @dataclass(frozen=True)
@@ -366,11 +398,3 @@ def _measurement(distribution: str, scale: float) -> Any:
     if distribution == LAPLACE:
         return make_laplace(domain, l1_distance(T="i64"), scale=scale)
     return make_gaussian(domain, l2_distance(T="f64"), scale=scale)
-
-
-def _simulated(distribution: str, scale: float, size: int, generator: Any) -> np.ndarray:
-    """Return noise for a simulation: differences of geometric numbers, or rounded Gaussian noise."""
-    if distribution == LAPLACE:
-        first, second = np.floor(generator.exponential(scale, (2, size)))
-        return (first - second).astype(np.int64)
-    return np.rint(generator.normal(0.0, scale, size)).astype(np.int64)
