@@ -15,6 +15,7 @@ from pymc_dpdepth.cli_ledger import ledger_app
 from pymc_dpdepth.cli_messages import REFUSED, one_line, one_line_errors
 from pymc_dpdepth.cli_output import check_targets, library_notes, print_notes, show, write
 from pymc_dpdepth.cli_ptr import ptr_median
+from pymc_dpdepth.cli_scale import scale_test
 
 if TYPE_CHECKING:
     from pymc_dpdepth.record import Release
@@ -59,6 +60,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(name="ptr-median")(ptr_median)
 app.command()(depth)
+app.command(name="scale-test")(scale_test)
 
 
 def _version(asked: bool) -> None:

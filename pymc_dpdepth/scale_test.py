@@ -17,7 +17,7 @@ from pymc_dpdepth.record import Release
 from pymc_dpdepth.record_files import check_schema, read_record, write_record
 from pymc_dpdepth.tables import Table, read_table
 
-__all__ = ["ScaleTest", "private_scale_test", "rank_sum_test"]
+__all__ = ["ScaleTest", "pooled_table", "private_scale_test", "rank_sum_test"]
 
 SCHEMA, SCHEMA_VERSION = "pymc_dpdepth.scale_test", 1
 
@@ -250,8 +250,8 @@ def private_scale_test(
     max_rows_per_unit : int
         Largest number k of rows that one person may have in both samples together; the cost is (k epsilon, delta).
     ledger : BudgetLedger, optional
-        Charged before noise is drawn. A `Ledger` that was opened with a key checks the pooled table, the rows of X and
-        then those of Y.
+        Charged before noise is drawn. A `Ledger` that was opened with a key checks the pooled table: the columns used,
+        with the rows of X and those of Y.
     label : str, optional
         What the ledger calls the charge, by default "scale_test". It is public and must not come from the rows.
     random_seed : int, optional
@@ -309,7 +309,7 @@ def private_scale_test(
     """
     _check_alternative(alternative)
     ledger = labelled(ledger, (SCALE_TEST if ledger is not None else None) if label is None else label)
-    pooled, n = _pool(X, Y, columns)
+    pooled, n = pooled_table(X, Y, columns)
     release = private_sample_depths(
         pooled,
         depth=depth,
@@ -400,11 +400,14 @@ def _check_alternative(alternative: Any) -> None:
         )
 
 
-def _pool(X: Any, Y: Any, columns: Any) -> tuple[Table, int]:
+def pooled_table(X: Any, Y: Any, columns: Any = None) -> tuple[Table, int]:
     """Return the table of both samples, the rows of X first, and the number of these."""
-    first = read_table(X, columns)
-    named = isinstance(Y, str | os.PathLike) or hasattr(Y, "columns")
-    second = read_table(Y, list(first.columns) if named else columns)
+    first = X if isinstance(X, Table) else read_table(X, columns)
+    if isinstance(Y, Table):
+        second = Y
+    else:
+        named = isinstance(Y, str | os.PathLike) or hasattr(Y, "columns")
+        second = read_table(Y, list(first.columns) if named else columns)
     if len(first.columns) != len(second.columns):
         raise ValueError(
             f"Y: expected {len(first.columns)} columns, as many as X has, got {len(second.columns)}. Select the same "

@@ -20,6 +20,7 @@ COMMANDS = {
         ["data.csv", "--epsilon", "1", "--delta", "1e-6", "--threshold", "1", "--radius", "1"],
         "pymc_dpdepth.propose_test_release",
     ),
+    "scale-test": (["x.csv", "y.csv", "--epsilon", "1"], "pymc_dpdepth.private_scale_test"),
     "ledger init": (["study.jsonl", "--epsilon", "1", "--data-id", "x"], "pymc_dpdepth.Ledger.create"),
     "ledger key": (["key.txt"], "pymc_dpdepth.Ledger.create_key"),
     "ledger show": (["study.jsonl"], "pymc_dpdepth.Ledger"),
