@@ -28,6 +28,8 @@ _HOMES = {
     "exact_privacy_loss": "privacy.privacy_loss",
     "PrivacyLoss": "privacy.privacy_loss",
     "propose_test_release": "ptr.release",
+    "extrema_interval": "extrema.interval",
+    "ExtremaInterval": "extrema.record",
     "PrivacyAccountant": "privacy.accountant",
     "diagnose_mixing": "diagnostics.mixing",
     "plot_release": "plots",
@@ -43,7 +45,7 @@ _HOMES = {
     "UnboundedSensitivityError": "errors",
 }
 
-_SUBPACKAGES = ("ptr",)
+_SUBPACKAGES = ("extrema", "ptr")
 
 __all__ = sorted(_HOMES)
 __version__ = "0.1.0"

@@ -6,9 +6,15 @@ The names load on first use.
 from importlib import import_module
 
 _HOMES = {
+    "Bernoulli": "counts",
+    "ExtremaInterval": "record",
     "Family": "family",
+    "Gaussian": "gaussian",
+    "LinearRegression": "regression",
+    "Poisson": "counts",
     "Statistic": "statistic",
     "bounded_statistic": "statistic",
+    "extrema_interval": "interval",
 }
 
 __all__ = sorted(_HOMES)

@@ -148,7 +148,7 @@ class Family:
             Rows of a new table.
         replicates : int
             Number R of new tables.
-        generator : numpy.random.Generator
+        generator : NumPy Generator
             For this post-processing; it never touches the noise of the release.
 
         Returns

@@ -44,8 +44,15 @@ class Statistic:
 
     def counts(self, entries: np.ndarray) -> np.ndarray:
         """Return real entries, shape (rows, size), as integers on the grid: a fixed map of each entry."""
-        # The division by a power of two is exact; NaN has no place on the grid, so families must not make any.
-        units = np.rint(np.asarray(entries, dtype=np.float64) / self.grid)
+        entries = np.asarray(entries, dtype=np.float64)
+        if entries.ndim != 2 or entries.shape[1] != self.size:
+            raise ValueError(
+                f"{self.name}: expected entries of shape (rows, {self.size}) from the family, got {entries.shape}."
+            )
+        if np.isnan(entries).any():  # as an integer it would be beyond all bounds
+            raise ValueError(f"{self.name}: expected numbers from the family, got NaN. Map every row to numbers.")
+        with np.errstate(over="ignore"):
+            units = np.rint(entries / self.grid)  # the division by a power of two is exact, or infinite
         return np.clip(units, self.lower, self.upper).astype(np.int64)
 
     @property

@@ -117,7 +117,7 @@ class IntegerNoise:
         ----------
         shape : int or tuple of int
             As many independent draws.
-        generator : numpy.random.Generator
+        generator : NumPy Generator
 
         Returns
         -------

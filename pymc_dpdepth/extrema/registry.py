@@ -1,0 +1,48 @@
+"""The families of the package by name, so that a record that was read from a file can make its family again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from pymc_dpdepth.extrema.family import Family
+
+__all__ = ["check_name", "family_of"]
+
+_HOMES = {
+    "gaussian": ("gaussian", "Gaussian"),
+    "linear_regression": ("regression", "LinearRegression"),
+    "bernoulli": ("counts", "Bernoulli"),
+    "poisson": ("counts", "Poisson"),
+}
+
+
+def _class_of(name: str) -> type[Family]:
+    module, title = _HOMES[name]
+    return getattr(import_module(f"{__package__}.{module}"), title)
+
+
+def check_name(family: Family) -> None:
+    """Refuse a family of a user under the name of one of the package, for which its record would be taken."""
+    name = family.name
+    if not isinstance(name, str) or not name or (name in _HOMES and type(family) is not _class_of(name)):
+        raise ValueError(
+            f"family: expected a name of its own, not empty and none of {sorted(_HOMES)}, got {name!r}. Set the "
+            "attribute `name` of the class."
+        )
+
+
+def family_of(description: Mapping[str, Any]) -> Family | None:
+    """Return the family that `Family.describe` described; None for one that is not of the package."""
+    arguments = dict(description)
+    name = arguments.pop("name")
+    if name not in _HOMES:
+        return None
+    try:
+        family = _class_of(name)(**arguments)
+    except TypeError:
+        family = None
+    if family is None or family.describe() != dict(description):
+        raise ValueError(f"family: expected the arguments of {name!r}, got {sorted(arguments)}.")
+    return family
