@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 from collections.abc import Callable
@@ -11,10 +12,12 @@ import numpy as np
 
 from pymc_dpdepth.depths.base import check_size
 from pymc_dpdepth.depths.projection import Projection
+from pymc_dpdepth.errors import warn_user
+from pymc_dpdepth.privacy.noise import GAUSSIAN
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
-from pymc_dpdepth.ptr.proposal import read_ball, read_cap, read_points, read_projection, read_settings
+from pymc_dpdepth.ptr.proposal import Settings, read_ball, read_cap, read_points, read_projection, read_settings
 from pymc_dpdepth.ptr.stability_test import StabilityTest
-from pymc_dpdepth.ptr.stable import Diameter, StableStatistic
+from pymc_dpdepth.ptr.stable import StableStatistic, WindowStatistic
 from pymc_dpdepth.randomness import curator_generator
 
 __all__ = ["suggest_threshold"]
@@ -26,6 +29,13 @@ POPULATIONS = {
 # Of the failures that may remain, the share that breakdowns beyond the computed ones may have.
 UNSEEN = 1e-3
 DIGITS = 3  # a threshold is rounded upwards to as many significant digits
+
+# A threshold is uninformative where the law of the released median shares more than this with the uniform law on the
+# ball, or where noise moves a value by more than one median absolute deviation of the rows with this probability.
+SHARED = 0.5
+POINTS, SMALLEST_RADIUS = 8192, 2.0**-20  # that stand for the uniform law; the distance of the nearest from the rows
+BISECTIONS, NEVER = 20, 1e12  # of the factor that a threshold is too large by
+LAPLACE_MEDIAN, NORMAL_MEDIAN = math.log(2.0), 0.6744897501960817  # of the size of noise with scale 1
 
 
 def suggest_threshold(
@@ -91,6 +101,20 @@ def suggest_threshold(
     ValueError
         If no threshold would do, since n is too small for this epsilon and delta, or an argument is not usable.
 
+    Warns
+    -----
+    UserWarning
+        If what is released with this threshold would say next to nothing about the rows, though the test passes: with
+        few rows a threshold must be large, and so is what hides the rows. The message says by how much to raise n or
+        epsilon.
+
+        - Median: its law, on the last synthetic table, has a total variation distance below 1/2 from the uniform law on
+          the ball. So more than half of its draws could as well be made without rows.
+        - Depth at points: with probability above 1/2 noise moves an outlyingness by more than 1.
+        - A statistic that ships: with probability above 1/2 noise moves a component by more than the median absolute
+          deviation of the most spread out column. For statistics of a user's own, whose units are not known, there is
+          no warning.
+
     Examples
     --------
     >>> from pymc_dpdepth import ptr
@@ -106,7 +130,7 @@ def suggest_threshold(
     settings = read_settings(epsilon, delta, 1.0, noise, 1)
     with_values = statistic is not None or points is not None
     test = settings.proposal("", (), n, 1 if with_values else 0, {}, largest=1.0).test
-    diameters = _diameters(statistic, directions, scale, d, (center, radius, points, cap))
+    table_of, places = _tables(statistic, directions, scale, d, (center, radius, points, cap))
     draw = _population(population, d)
     last = min(n, test.certain_breakdown(UNSEEN * (1 - pass_probability) / 2))
     if test.pass_probability(last + 1) < pass_probability:
@@ -117,29 +141,102 @@ def suggest_threshold(
     generator = curator_generator(random_seed)
     bounds = np.empty((replicates, last))
     for i in range(replicates):
-        diameter = diameters(draw(generator, n))
+        rows = draw(generator, n)
+        table = table_of(rows)
+        diameter = statistic.diameters(rows) if table is None else table.diameters(places)
         bounds[i] = [diameter(k) for k in range(1, last + 1)]
-    return _round_up(_smallest(bounds, test, pass_probability))
+    threshold = _round_up(_smallest(bounds, test, pass_probability))
+    settings = dataclasses.replace(settings, threshold=threshold)
+    if table is not None and places is None:
+        _warn_of_a_uniform_median(settings, table, generator)
+    elif table is not None:
+        _warn_of_hidden_values(settings, len(places), 1.0, "the scale of its direction")
+    elif isinstance(statistic, WindowStatistic):
+        spread = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0).max()
+        size = len(statistic.labels([str(j) for j in range(d)]))
+        _warn_of_hidden_values(settings, size, float(spread), "the median absolute deviation of a column")
+    return threshold
 
 
-def _diameters(statistic, directions, scale: str, d: int, shape: tuple) -> Callable[[np.ndarray], Diameter]:
-    """Return the function rows -> (k -> U_k)."""
+def _warn_of_a_uniform_median(settings: Settings, table: OutlyingnessTable, generator: np.random.Generator) -> None:
+    """Warn where the median's law on a synthetic table is near the uniform law on the ball."""
+    sample = _uniform_sample(table, generator)
+    beta = settings.budget.release_epsilon / (2 * settings.threshold)
+    distance = _distance_from_uniform(*sample, beta)
+    if distance >= SHARED:
+        return
+    low, high = beta, beta
+    while _distance_from_uniform(*sample, high) < SHARED and high < NEVER * beta:
+        low, high = high, 2 * high
+    for _ in range(BISECTIONS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _distance_from_uniform(*sample, middle) < SHARED else (low, middle)
+    shares = f"shares {1 - distance:.2g} of its law with a uniform draw of the ball, which needs no rows"
+    _warn(settings, f"the released median {shares}", high / beta, "or a smaller radius, with a center nearer by")
+
+
+def _uniform_sample(table: OutlyingnessTable, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return outlyingnesses of points of the unit ball, and log weights that make them a sample of the uniform law.
+
+    The rows may fill a tiny part of the ball. So the distances r of the points from the rows' middle are spread evenly
+    in log r, which counts each volume as often as its half, and a point's weight is r^d.
+    """
+    d = table.directions.shape[1]
+    centers, _ = table.centers_and_scales()
+    # The point whose projections are nearest to the medians.
+    middle = np.linalg.lstsq(table.directions, centers, rcond=None)[0]
+    shares = (np.arange(POINTS) + generator.random(POINTS)) / POINTS
+    radii = (1.0 + np.linalg.norm(middle)) * SMALLEST_RADIUS**shares  # the first factor reaches all of the ball
+    ways = generator.standard_normal((POINTS, d))
+    points = middle + radii[:, None] * ways / np.linalg.norm(ways, axis=1, keepdims=True)
+    inside = np.sum(points**2, axis=1) <= 1.0
+    return table.values(points[inside]), d * np.log(radii[inside])
+
+
+def _distance_from_uniform(outlyingness: np.ndarray, log_weights: np.ndarray, beta: float) -> float:
+    """Return the total variation distance of the law with density ~ exp(-beta O) from the uniform law."""
+    uniform, law = (np.exp(logs - logs.max()) for logs in (log_weights, log_weights - beta * outlyingness))
+    return 0.5 * float(np.abs(law / law.sum() - uniform / uniform.sum()).sum())
+
+
+def _warn_of_hidden_values(settings: Settings, size: int, spread: float, what: str) -> None:
+    """Warn where noise moves each of `size` values by more than the spread with probability above 1/2."""
+    noise = settings.proposal("", (), 1, size, {}, largest=settings.threshold).values_noise
+    median = noise.scale * (NORMAL_MEDIAN if settings.noise == GAUSSIAN else LAPLACE_MEDIAN)
+    if median > spread:
+        moved = (
+            f"noise moves each of {size} released values by more than {median:.2g}, {median / spread:.2g} times {what}"
+        )
+        _warn(settings, f"in half of all releases {moved}", median / spread, "or fewer values")
+
+
+def _warn(settings: Settings, what: str, ratio: float, more: str) -> None:
+    """Warn with the cure: what hides the rows is threshold / epsilon, near 1 / (n epsilon^2), times a factor."""
+    budget = settings.budget
+    warn_user(
+        f"threshold = {settings.threshold:g} is uninformative: {what}. It would have to be {ratio:.2g} times smaller. "
+        f"Thresholds fall about as 1 / (n epsilon), and what they hide as 1 / (n epsilon^2): take at least {ratio:.2g} "
+        f"times as many rows, or at least {math.sqrt(ratio):.2g} times epsilon = {budget.epsilon:g}, {more}. A larger "
+        f"delta (now {budget.delta:g}) helps as its logarithm does, and must stay far below 1/n.",
+        UserWarning,
+    )
+
+
+def _tables(statistic, directions, scale: str, d: int, shape: tuple) -> tuple[Callable, np.ndarray | None]:
+    """Return the function rows -> table of projections (None for a statistic), and the points in the ball's units."""
     if statistic is not None:
         if not isinstance(statistic, StableStatistic):
             raise TypeError(
                 f"statistic: expected a StableStatistic such as ptr.Median(), got {type(statistic).__name__}."
             )
-        return statistic.diameters
+        return lambda rows: None, None
     center, radius, points, cap = shape
     depth = read_projection(Projection(scale), directions).resolve(d)
     ball = read_ball(center, radius, d, needed=points is None)
     cap = read_cap(cap, points)
     places = None if points is None else ball.units(read_points(points, d))
-
-    def diameters(rows: np.ndarray) -> Diameter:
-        return OutlyingnessTable(ball.units(rows), depth.directions.matrix(), scale, cap).diameters(places)
-
-    return diameters
+    matrix = depth.directions.matrix()
+    return lambda rows: OutlyingnessTable(ball.units(rows), matrix, scale, cap), places
 
 
 def _population(population, d: int) -> Callable:
