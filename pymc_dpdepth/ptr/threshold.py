@@ -158,7 +158,7 @@ def suggest_threshold(
     return threshold
 
 
-def _warn_of_a_uniform_median(settings: Settings, table: OutlyingnessTable, generator: np.random.Generator) -> None:
+def _warn_of_a_uniform_median(settings: Settings, table: OutlyingnessTable, generator: Any) -> None:
     """Warn where the median's law on a synthetic table is near the uniform law on the ball."""
     sample = _uniform_sample(table, generator)
     beta = settings.budget.release_epsilon / (2 * settings.threshold)
@@ -175,7 +175,7 @@ def _warn_of_a_uniform_median(settings: Settings, table: OutlyingnessTable, gene
     _warn(settings, f"the released median {shares}", high / beta, "or a smaller radius, with a center nearer by")
 
 
-def _uniform_sample(table: OutlyingnessTable, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _uniform_sample(table: OutlyingnessTable, generator: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return outlyingnesses of points of the unit ball, and log weights that make them a sample of the uniform law.
 
     The rows may fill a tiny part of the ball. So the distances r of the points from the rows' middle are spread evenly
