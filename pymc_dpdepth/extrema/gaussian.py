@@ -28,14 +28,16 @@ SMALLEST, LARGEST = 1e-100, 1e100
 class Gaussian(Family):
     r"""Means mu_j of the columns, for rows of N(mu, Sigma).
 
-    Rows are clipped to a public box with middle c and half-widths h_j, and u = x - c is rounded to a public grid.
-    Released are the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... + h_k), and the upper triangle of the sum of u u',
-    with D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum of h_i h_j over i <= j. With noise w1, w2,
+    Rows are clipped to a public box with middle c and half-widths h_j, and u = x - c is rounded to a public grid, some
+    2^-20 of the widest h_j. Released are the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... + h_k), and the upper
+    triangle of the sum of u u', with D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum of h_i h_j over
+    i <= j. With noise w1, w2,
 
         mu = c + (sum u + w1) / n,   Sigma = (sum u u' + w2) / n - (mu - c)(mu - c)',
 
-    and the eigenvalues of Sigma are raised to at least the standard deviation of w2 / n. In the bootstrap the means are
-    drawn from N(mu, Sigma / n).
+    and in the bootstrap the means are drawn from N(mu, Sigma / n). Noise may take Sigma out of the positive definite
+    matrices. So its eigenvalues are raised to at least f, the standard deviation of an entry of w2 / n; then rows and
+    columns are scaled, so that the variances are again those that were estimated, or f where that is more.
 
     Parameters
     ----------
@@ -55,8 +57,9 @@ class Gaussian(Family):
     most sum h_i^2. The upper triangle has half of both together. It is attained for x = h, y = 0. On the grid the same
     holds with integers, so both sensitivities are exact: the level is "exact".
 
-    The floor of the eigenvalues is public: it depends on n, epsilon and the bounds. Where a variance is below it, the
-    noise drowns it, and an estimate that noise made too small would make the interval too short.
+    The floor f is public: it depends on n, epsilon and the bounds. Where a variance is below it, the noise drowns it,
+    and an estimate that noise made too small would make the interval too short. Raising eigenvalues alone would raise
+    the variances, too, and make the interval too long where there are many columns.
 
     Neither the means nor the limits are cut off at the bounds: if the noise took an estimate beyond one of them,
     cut-off replicates would all be equal, and the interval too short.
@@ -112,23 +115,14 @@ class Gaussian(Family):
             Statistic(COVARIANCE, len(products), grid**2, np.where(first == second, 0, -products), products, triangle),
         )
 
-    def entries(self, rows: np.ndarray, name: str, released: Sums) -> np.ndarray:
-        """Return rows less the middle of the box, or their products, for use by hand; `counts` does not need it."""
-        lower, upper = self._box(rows.shape[1])
-        centered = np.clip(rows, lower, upper) - self._middle(rows.shape[1])
-        if name == MEAN:
-            return centered
-        first, second = np.triu_indices(rows.shape[1])
-        return centered[:, first] * centered[:, second]
-
     def counts(self, rows: np.ndarray, statistic: Statistic, released: Sums) -> np.ndarray:
         """Return the sums on the grid, exactly; rows are rounded first, so that products are integers."""
         total = np.zeros(statistic.size, dtype=np.int64)
         k = rows.shape[1]
         grid = statistic.grid if statistic.name == MEAN else math.sqrt(statistic.grid)  # of a power of 4: exact
-        most = _units(self._half(k), grid)
+        middle, most = self._middle(k), _units(self._half(k), grid).astype(np.float64)
         for start in range(0, len(rows), EXACT_ROWS):
-            some = self._integers(rows[start : start + EXACT_ROWS], grid, most)
+            some = _integers(rows[start : start + EXACT_ROWS], middle, grid, most)
             sums = some.sum(axis=0) if statistic.name == MEAN else (some.T @ some)[np.triu_indices(k)]
             total += sums.astype(np.int64)
         return total
@@ -139,15 +133,17 @@ class Gaussian(Family):
         return self._middle(mean.shape[-1]) + mean / n
 
     def model(self, sums: Sums, n: int, deviations: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Return "mean", less the middle of the box, and "covariance", with its eigenvalues floored."""
+        """Return "mean", less the middle of the box, and "covariance", positive definite."""
         mean = np.asarray(sums[MEAN]) / n
         covariance = np.empty((len(mean), len(mean)))
         first, second = np.triu_indices(len(mean))
         covariance[first, second] = covariance[second, first] = np.asarray(sums[COVARIANCE]) / n
         covariance -= np.outer(mean, mean)
+        floor = deviations[COVARIANCE] / n
         values, vectors = np.linalg.eigh(covariance)
-        raised = np.maximum(values, deviations[COVARIANCE] / n)
-        return {"mean": mean, "covariance": (vectors * raised) @ vectors.T}
+        raised = (vectors * np.maximum(values, floor)) @ vectors.T
+        scale = np.sqrt(np.maximum(np.diag(covariance), floor) / np.diag(raised))
+        return {"mean": mean, "covariance": raised * np.outer(scale, scale)}
 
     def simulate(
         self, model: Mapping[str, np.ndarray], n: int, replicates: int, generator: Any
@@ -188,11 +184,14 @@ class Gaussian(Family):
         grid = math.ldexp(1.0, power_of_two_above(float(half.max())) - bits)
         return grid, _units(half, grid)
 
-    def _integers(self, rows: np.ndarray, grid: float, most: np.ndarray) -> np.ndarray:
-        """Return rows on the grid, as doubles that hold integers: a fixed map of each entry by itself."""
-        lower, upper = self._box(rows.shape[1])
-        units = np.rint((np.clip(rows, lower, upper) - self._middle(rows.shape[1])) / grid)
-        return np.clip(units, -most, most)
+
+def _integers(rows: np.ndarray, middle: np.ndarray, grid: float, most: np.ndarray) -> np.ndarray:
+    """Return rows on the grid, as doubles that hold integers: a fixed map of each entry by itself."""
+    with np.errstate(over="ignore"):  # what is infinite is cut off
+        units = rows - middle
+        units *= 1 / grid  # a power of two: exact
+    np.rint(units, out=units)
+    return np.minimum(np.maximum(units, -most, out=units), most, out=units)
 
 
 def _units(half: np.ndarray, grid: float) -> np.ndarray:
