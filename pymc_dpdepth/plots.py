@@ -38,6 +38,12 @@ PRIOR_COLOR, VALUE_COLOR, ALERT_COLOR, TEXT_COLOR = "#7a9cc6", "#b3401f", "#b000
 RELEASABLE = "made from a Release and its public prior"
 
 
+# Depth values are drawn as dots, with bars as long as nine tenths of the noise: P(|noise| <= length * scale) = .9.
+BAR_LENGTHS = {"laplace": math.log(10.0), "gaussian": 1.6448536269514722}
+MOST_NAMED_POINTS, LONGEST_POINT = 6, 16  # points whose coordinates fit below the axis, and characters of each
+DOTS_WITH_BARS = 60  # beyond, bars run into each other
+
+
 @dataclass(frozen=True)
 class _Panel:
     """One coordinate: its name, its released value, and its prior where the record has it."""
@@ -49,15 +55,26 @@ class _Panel:
     prior_text: str
 
 
+@dataclass(frozen=True)
+class _PointsPanel:
+    """Depth values of one mechanism, with the length of their bars where noise was added to the depth itself."""
+
+    name: str
+    values: np.ndarray
+    labels: list[str] | None
+    bar: float | None
+
+
 def plot_release(
     release: Release, *, mechanism: str | None = None, figsize: tuple[float, float] | None = None
 ) -> Figure:
-    """Draw the released values over their prior densities.
+    """Draw the released values: locations over their prior densities, depth values with the size of their noise.
 
     Parameters
     ----------
     release : Release
-        One or several locations. At most 12 coordinates are drawn, the first ones; the title says so.
+        One or several locations. At most 12 coordinates are drawn, the first ones; the title says so. Depth values have
+        one panel, with all points.
     mechanism : str, optional
         Draw the location of this mechanism alone.
     figsize : tuple of float, optional
@@ -67,14 +84,15 @@ def plot_release(
     -------
     matplotlib.figure.Figure
         One panel for each coordinate, in no window; show it in a notebook, or write it with `save_release_plot` or
-        ``figure.savefig``. A prior that is not a product of univariate families is not drawn.
+        ``figure.savefig``. A prior that is not a product of univariate families is not drawn. Bars at depth values are
+        as long as 90% of the noise, which is public; there are none where noise was added to the outlyingness.
 
     Raises
     ------
     TypeError
         If `release` is not a Release. Plots of a trace or of rows stay with the curator.
     ValueError
-        If no location has the name `mechanism`.
+        If no location has the name `mechanism`, or there is no value to draw since the test refused it.
 
     Notes
     -----
@@ -92,18 +110,25 @@ def plot_release(
 
     if not isinstance(release, Release):
         raise TypeError(f"release: expected a Release, got {type(release).__name__}; make one with dpd.release.")
+    refused = [record["name"] for record in release.mechanisms if record.get("refused")]
+    if mechanism in refused or not release.locations:
+        raise ValueError(
+            "release: expected a value to draw; the test refused it (release.refused is True), which is an output, and "
+            "paid for. Draw releases that are not refused; nothing but the refusal may be read from this one."
+        )
     if mechanism is not None and mechanism not in release.locations:
         raise ValueError(f"mechanism: expected one of {sorted(release.locations)}, got {mechanism!r}.")
     drawn = [mechanism] if mechanism is not None else list(release.locations)
     panels = list(_panels(release, drawn))
-    total = sum(release.locations[name].size for name in drawn)
+    total = sum(1 if "point" in release.locations[name].dims else release.locations[name].size for name in drawn)
     columns = 2 if len(panels) == 2 * 2 else min(COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     size = (max(SMALLEST_WIDTH, PANEL_WIDTH * columns), PANEL_HEIGHT * rows + TITLE_HEIGHT)
     figure = Figure(figsize=figsize or size, layout="constrained")
     for position, panel in enumerate(panels):
-        _draw_panel(figure.add_subplot(rows, columns, position + 1), panel)
-    figure.suptitle("\n".join(_title(release, len(panels), total)), fontsize=11, linespacing=1.4)
+        axes = figure.add_subplot(rows, columns, position + 1)
+        (_draw_points if isinstance(panel, _PointsPanel) else _draw_panel)(axes, panel)
+    figure.suptitle("\n".join(_title(release, panels, total)), fontsize=11, linespacing=1.4)
     if release.simulation is not False:
         _mark_simulation(figure, release.simulation)
     return figure
@@ -141,7 +166,7 @@ def save_release_plot(
     if path.suffix.lower() != ".png":
         raise ValueError(f"Expected a name that ends in .png; got {path.name}.")
     metadata = {
-        "Title": "Private median",
+        "Title": "Private release",
         "Software": f"pymc_dpdepth {release.package_version}",
         "releasable": RELEASABLE,
         "simulation": str(release.simulation),
@@ -166,18 +191,36 @@ def readable_number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _panels(release: Release, drawn: list[str]) -> Iterator[_Panel]:
+def _panels(release: Release, drawn: list[str]) -> Iterator[_Panel | _PointsPanel]:
     """Yield the first panels of the locations that are drawn."""
     several = len(drawn) > 1
     left = MOST_PANELS
     for mechanism in drawn:
         array = release.locations[mechanism]
+        if "point" in array.dims:
+            if left:
+                yield _points_panel(release, mechanism)
+                left -= 1
+            continue
         names = [str(name) for name in array.coords["coordinate"].values[:left]]
         for j, name in enumerate(names):
             family, parameters, text = _prior_of(release.priors.get(mechanism, []), j)
             label = f"{mechanism}: {name}" if several else name
             yield _Panel(label, float(array.values[j]), family, parameters, text)
         left -= len(names)
+
+
+def _points_panel(release: Release, mechanism: str) -> _PointsPanel:
+    """Return the panel of depth values."""
+    values = np.asarray(release.locations[mechanism].values)
+    (record,) = (record for record in release.mechanisms if record["name"] == mechanism)
+    labels = None
+    if "points" in record and len(values) <= MOST_NAMED_POINTS:
+        labels = [_cut(f"({', '.join(f'{x:.3g}' for x in point)})", LONGEST_POINT) for point in record["points"]]
+    # Noise with a vector sensitivity is that of depth values; propose-test-release adds it to the outlyingness.
+    in_depth = "vector_sensitivity" in record and release.sampler in BAR_LENGTHS
+    bar = BAR_LENGTHS[release.sampler] * record["noise_scale"] if in_depth else None
+    return _PointsPanel(mechanism, values, labels, bar)
 
 
 def _prior_of(blocks: list[dict[str, Any]], j: int) -> tuple[Any, tuple[np.ndarray, ...], str]:
@@ -219,13 +262,28 @@ def _prior_text(family: str, numbers: dict[str, float]) -> str:
     return named if len(named) <= LONGEST_PRIOR else _cut(short, LONGEST_PRIOR)
 
 
-def _title(release: Release, shown: int, total: int) -> Iterator[str]:
+def _title(release: Release, panels: list[_Panel | _PointsPanel], total: int) -> Iterator[str]:
     """Yield the lines of the title."""
-    subject = {True: "Simulated private median", False: "Private median"}.get(release.simulation, "Private median")
+    shown, points = len(panels), [panel for panel in panels if isinstance(panel, _PointsPanel)]
+    what = "depth values" if len(points) == shown else "values" if points or _statistics(release) else "median"
+    subject = f"Simulated private {what}" if release.simulation is True else f"Private {what}"
     cut = f", first {shown} of {total:,} columns" if shown < total else ""
     yield f"{subject}{cut}: epsilon {release.epsilon:g}, delta {release.delta:g}"
     nominal = ", epsilon is nominal" if release.guarantee == "asymptotic" else ""
-    yield f"guarantee {release.guarantee} ({release.sampler}){nominal}; line: released value, shaded: prior"
+    bars = ", bar: 90% of the noise" if any(_has_bars(panel) for panel in points) else ""
+    dots = [f"dot: released value{bars}"] if points else []
+    lines = ["line: released value, shaded: prior"] if len(points) < shown else []
+    yield f"guarantee {release.guarantee} ({release.sampler}){nominal}; {'; '.join(lines + dots)}"
+
+
+def _statistics(release: Release) -> bool:
+    """Whether a statistic was released that need not be a median."""
+    return any("statistic" in record for record in release.mechanisms)
+
+
+def _has_bars(panel: _PointsPanel) -> bool:
+    """Whether bars are drawn."""
+    return panel.bar is not None and len(panel.values) <= DOTS_WITH_BARS
 
 
 def _mark_simulation(figure: Figure, simulation: bool | str) -> None:
@@ -260,6 +318,30 @@ def _draw_panel(axes: Any, panel: _Panel) -> None:
     axes.set_yticks([])
     axes.tick_params(axis="x", labelsize=8)
     for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+
+
+def _draw_points(axes: Any, panel: _PointsPanel) -> None:
+    """Draw depth values as dots over the number of their point, or its coordinates."""
+    from matplotlib.ticker import MaxNLocator
+
+    where = np.arange(len(panel.values))
+    few = len(where) <= DOTS_WITH_BARS
+    if _has_bars(panel):
+        axes.errorbar(where, panel.values, yerr=panel.bar, fmt="none", ecolor=PRIOR_COLOR, elinewidth=1.6)
+    axes.plot(where, panel.values, "o" if few else ".", color=VALUE_COLOR, markersize=5 if few else 2, linestyle="none")
+    axes.axhline(0.0, color=TEXT_COLOR, linewidth=0.6)
+    axes.set_xlim(-0.5, len(where) - 0.5)
+    axes.set_title(_cut(panel.name, LONGEST_NAME), loc="left", fontsize=10, fontweight="bold", parse_math=False)
+    axes.set_ylabel("depth", fontsize=8, color=TEXT_COLOR)
+    if panel.labels is None:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("number of the point", fontsize=8, color=TEXT_COLOR)
+    else:
+        axes.set_xticks(where, panel.labels)
+        axes.set_xlabel("point", fontsize=8, color=TEXT_COLOR)
+    axes.tick_params(labelsize=8)
+    for side in ("right", "top"):
         axes.spines[side].set_visible(False)
 
 

@@ -212,3 +212,78 @@ def test_no_global_state():
 )
 def test_readable_numbers(value, text):
     assert readable_number(value) == text
+
+
+# Depth values and refusals
+
+POINTS = [[5.0, 500.0], [1.0, 100.0], [20.0, 0.0]]
+
+
+def bars_of(axes):
+    """Return the lower and upper ends of the bars, shape (k, 2)."""
+    return np.array([[segment[:, 1].min(), segment[:, 1].max()] for segment in axes.collections[0].get_segments()])
+
+
+@pytest.mark.parametrize(("delta", "law"), [(0.0, stats.laplace), (1e-6, stats.norm)])
+def test_depth_values_are_dots_with_the_size_of_the_noise(delta, law, tmp_path):
+    made = dpd.private_depth(POINTS, ROWS, epsilon=2.0, delta=delta, directions="axes", clamp=False)
+    figure = plot_release(made)
+    (axes,) = figure.axes
+    (dots,) = [line for line in axes.lines if line.get_marker() == "o"]
+    assert dots.get_xdata().tolist() == [0, 1, 2] and (dots.get_ydata() == made.value.values).all()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["(5, 500)", "(1, 100)", "(20, 0)"]
+    # The bar is nine tenths of the noise on either side of the value.
+    half = law.ppf(0.95) * made.mechanisms[0]["noise_scale"]
+    expected = np.stack([made.value.values - half, made.value.values + half], axis=1)
+    np.testing.assert_allclose(bars_of(axes), expected, rtol=1e-9)
+    title = figure.get_suptitle()
+    assert title.startswith("Private depth values: epsilon 2, delta ") and "bar: 90% of the noise" in title
+    assert "prior" not in title and f"({made.sampler})" in title
+    save_release_plot(made, tmp_path / "depths.png")
+    assert (tmp_path / "depths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_depths_of_many_points_have_numbers_and_no_bars():
+    made = dpd.private_sample_depths(np.tile(ROWS, (4, 1)), epsilon=2.0)
+    (axes,) = plot_release(made).axes
+    (dots,) = [line for line in axes.lines if len(line.get_xdata()) > 2]
+    assert len(dots.get_xdata()) == 200 and (dots.get_ydata() == made.value.values).all()
+    assert len(axes.collections) == 0 and axes.get_xlabel() == "number of the point"
+    assert all(float(label.get_text().replace("\N{MINUS SIGN}", "-")).is_integer() for label in axes.get_xticklabels())
+    assert "bar" not in plot_release(made).get_suptitle()
+
+
+# The breakdowns of these rows are 68 or more at this threshold, the cut is 8: a refusal has a probability below 1e-50.
+PTR = {"epsilon": 4.0, "delta": 1e-6}
+MANY = np.random.default_rng(0).normal(size=(2001, 2))
+
+
+def test_what_passed_a_test_is_drawn():
+    depths = dpd.propose_test_release(MANY, points=[[0.0, 0.0], [1.0, 1.0]], threshold=0.6, **PTR)
+    figure = plot_release(depths)
+    (axes,) = figure.axes
+    # The noise is on the outlyingness, so that no bar of one length would be right.
+    assert len(axes.collections) == 0 and "bar" not in figure.get_suptitle()
+    assert "Private depth values" in figure.get_suptitle()
+    median = dpd.propose_test_release(MANY, radius=5.0, threshold=0.6, **PTR)
+    figure = plot_release(median)
+    assert [texts_of(axes) for axes in figure.axes] == [[readable_number(value)] for value in median.value.values]
+    assert "Private median" in figure.get_suptitle()
+    statistic = dpd.ptr.release_statistic(MANY, dpd.ptr.MAD(), threshold=0.6, **PTR)
+    assert "Private values" in plot_release(statistic).get_suptitle() and len(plot_release(statistic).axes) == 2
+
+
+@pytest.mark.parametrize("options", [{"radius": 5.0}, {"points": [[0.0, 0.0]]}], ids=["median", "values"])
+def test_a_refusal_has_no_picture_and_says_why(options, tmp_path):
+    # B = 1 for rows without a scale: released with probability 1e-6.
+    refused = dpd.propose_test_release(np.zeros((30, 2)), threshold=0.1, **PTR, **options)
+    assert refused.refused
+    path = tmp_path / "refused.png"
+    for draw in (
+        lambda: plot_release(refused),
+        lambda: plot_release(refused, mechanism=refused.mechanisms[0]["name"]),
+        lambda: save_release_plot(refused, path),
+    ):
+        with pytest.raises(ValueError, match=r"the test refused it \(release.refused is True\).*Draw releases that"):
+            draw()
+    assert not path.exists()
