@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,53 +10,20 @@ import numpy as np
 from pymc_dpdepth.budget import BudgetLedger, charge, check_ledger, labelled
 from pymc_dpdepth.densities import check_sampleable
 from pymc_dpdepth.errors import ApproximateSamplingWarning, InexactReleaseError, warn_user
+from pymc_dpdepth.exact_model import plan_model
+from pymc_dpdepth.groups import calls, costs_of_calls
 from pymc_dpdepth.labelled import DELTA, build_release, to_datatree, total_epsilon
+from pymc_dpdepth.location_rows import row_of
 from pymc_dpdepth.mechanism import ModelMechanism, positive_integer, read_mechanisms
-from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
-from pymc_dpdepth.samplers.branch_plan import BranchPlan
-from pymc_dpdepth.samplers.dispatch import EXACT_DRAWS, plan_draws
-from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, draw_prior
+from pymc_dpdepth.samplers.dispatch import EXACT_DRAWS
+from pymc_dpdepth.samplers.exact import NoExactSamplerError
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
 
 __all__ = ["SAMPLERS", "check_sampler", "exact_or_consent", "release", "sample_exact"]
 
 SAMPLERS = ("auto", *EXACT_DRAWS, *MARKOV_SAMPLERS)
-
-
-@dataclass(frozen=True, eq=False)
-class ExactModel:
-    """Exact draws of all free variables of a model.
-
-    Attributes
-    ----------
-    plans : list of (ModelMechanism, ExactPlan or BranchPlan)
-    others : dict of str to ProductPrior
-        Free variables that no mechanism has as its location: they come from their prior.
-    """
-
-    plans: list[tuple[ModelMechanism, ExactPlan | BranchPlan]]
-    others: dict[str, ProductPrior]
-
-    def draw(self, bits: RandomBits, draws: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Return the locations of the mechanisms (draws, d) and the values of the free variables, by name."""
-        locations, values = {}, {}
-        for mechanism, plan in self.plans:
-            theta = plan.draw(mechanism.rows, bits, draws)
-            locations[mechanism.settings.name] = theta
-            for block in plan.prior.blocks:
-                part = theta[:, block.columns]
-                values[block.name] = part[:, 0] if block.scalar else part
-        for name, prior in self.others.items():
-            part = draw_prior(prior, bits, draws)
-            values[name] = part[:, 0] if prior.blocks[0].scalar else part
-        return locations, values
-
-    @property
-    def guarantee(self) -> str:
-        """The weakest level of the mechanisms' draws."""
-        return "exact" if all(plan.guarantee == "exact" for _, plan in self.plans) else "float64"
 
 
 def sample_exact(
@@ -120,7 +86,7 @@ def sample_exact(
     check_sampler(sampler, ("auto", *EXACT_DRAWS))
     model = pm.modelcontext(model)
     mechanisms = read_mechanisms(model, public)
-    exact = _exact_model(model, mechanisms, sampler)
+    exact = plan_model(model, mechanisms, sampler)
     bits = random_bits(random_seed)
     _, values = exact.draw(bits, chains * draws)
     posterior = {name: value.reshape(chains, draws, *value.shape[1:]) for name, value in values.items()}
@@ -183,8 +149,9 @@ def release(
 
     Notes
     -----
-    Costs the sum of the mechanisms' epsilon, times the rows that one person may have; delta is 0. Neighbours differ in
-    one replaced row. Asking again draws again and costs again.
+    Costs the sum of the mechanisms' epsilon, times the rows that one person may have; delta is 0. The groups of one
+    call are one mechanism. Neighbours differ in one replaced row, with groups in one replaced within its group. Asking
+    again draws again and costs again.
 
     Examples
     --------
@@ -208,7 +175,7 @@ def release(
     if model is not None and model is not source:
         raise ValueError("model: pass either dpd.release(model) or dpd.release(idata, model=model).")
     mechanisms = read_mechanisms(source, public)
-    exact = exact_or_consent(lambda: _exact_model(source, mechanisms, sampler), sampler, accept_asymptotic)
+    exact = exact_or_consent(lambda: plan_model(source, mechanisms, sampler), sampler, accept_asymptotic)
     return _release_model(source, mechanisms, exact, sampler, ledger, random_seed, progressbar)
 
 
@@ -216,14 +183,12 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
     """Charge, draw and record."""
     bits = random_bits(random_seed)
     if exact is not None:
-        _charge(ledger, mechanisms, bounded_range=tuple(m.settings.unit_epsilon for m in mechanisms))
+        _charge(ledger, mechanisms, bounded_range=tuple(costs_of_calls(mechanisms)))
         locations, values = exact.draw(bits, 1)
-        samplers = sorted({plan.sampler for _, plan in exact.plans})
         first = {name: value[0] for name, value in locations.items()}
         parameters = {name: value[0] for name, value in values.items()}
-        records = [plan.describe() for _, plan in exact.plans]
         return build_release(
-            model, mechanisms, first, parameters, "+".join(samplers), exact.guarantee, bits.simulation, records
+            model, mechanisms, first, parameters, exact.sampler, exact.guarantee, bits.simulation, exact.describe()
         )
     chosen = choose_markov(mechanisms, sampler)
     check_sampleable(model, chosen)
@@ -259,55 +224,6 @@ def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed)
     simulation = True if bits.simulation else "unknown"
     locations = _locations_at(model, mechanisms, parameters)
     return build_release(model, mechanisms, locations, parameters, "trace", "asymptotic", simulation)
-
-
-def _exact_model(model, mechanisms: list[ModelMechanism], sampler: str) -> ExactModel:
-    """Return the exact sampler of a whole model, or say why there is none."""
-    names = {mechanism.settings.name for mechanism in mechanisms}
-    foreign = [v.name for v in (*model.observed_RVs, *model.potentials) if v.name not in names]
-    if foreign:
-        raise NoExactSamplerError(f"{foreign} change the prior of the location, and exact draws need the prior itself")
-    plans, taken = [], set()
-    for mechanism in mechanisms:
-        try:
-            prior = read_prior(mechanism.location, mechanism.settings.d)
-        except NotAProductPriorError as reason:
-            prior = reason
-        plan = plan_draws(mechanism.settings, prior, mechanism.location, sampler)
-        for block in plan.prior.blocks:
-            if block.variable not in model.free_RVs:
-                raise NoExactSamplerError("the location is not a free variable of the model")
-            _refuse_restricting_transform(block.variable, model)
-            if block.name in taken:
-                raise NoExactSamplerError(f"two mechanisms share the variable {block.name!r}")
-            taken.add(block.name)
-        plans.append((mechanism, plan))
-    others = {}
-    for variable in model.free_RVs:
-        if variable.name not in taken:
-            others[variable.name] = _other_prior(variable, model)
-    return ExactModel(plans, others)
-
-
-def _other_prior(variable, model) -> ProductPrior:
-    """Return the prior of a free variable without a mechanism."""
-    if variable.ndim > 1 or variable.type.dtype != "float64":
-        raise NoExactSamplerError(f"the variable {variable.name!r} is not a real scalar or vector")
-    _refuse_restricting_transform(variable, model)
-    width = 1 if variable.ndim == 0 else int(model.eval_rv_shapes()[variable.name][0])
-    try:
-        return read_prior(variable, width)
-    except NotAProductPriorError as reason:
-        raise NoExactSamplerError(f"variable {variable.name!r}: {reason}") from None
-
-
-def _refuse_restricting_transform(variable, model) -> None:
-    """Refuse a transform of the user's: one such as `ordered` cuts the prior down to a part of its support."""
-    from pymc.distributions.transforms import _default_transform
-
-    transform = model.rvs_to_transforms.get(variable)
-    if transform is not None and type(transform) is not type(_default_transform(variable.owner.op, variable)):
-        raise NoExactSamplerError(f"the variable {variable.name!r} has a transform that may restrict its prior")
 
 
 def check_sampler(sampler: Any, known: tuple[str, ...]) -> None:
@@ -356,7 +272,7 @@ def _warn_asymptotic() -> None:
 
 def _charge(ledger, mechanisms: list[ModelMechanism], bounded_range: tuple[float, ...] = ()) -> None:
     """Charge before the draw. Only exact draws are bounded-range: what a chain has approached is not."""
-    label = ", ".join(m.settings.name for m in mechanisms)
+    label = ", ".join(call[0].settings.call for call in calls(mechanisms))
     charge(ledger, epsilon=total_epsilon(mechanisms), delta=DELTA, label=label, bounded_range=bounded_range)
 
 
@@ -394,17 +310,26 @@ def _one_draw(posterior, name: str, chain: int, draw: int) -> np.ndarray:
 
 def _locations_at(model, mechanisms, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Evaluate the locations at given values of the free variables."""
-    from pymc.pytensorf import compile as compile_function
-
-    by_name = {v.name: v for v in model.free_RVs}
+    known = dict(parameters)  # values of variables that were sampled, and of those that are computed from them
     locations = {}
     for mechanism in mechanisms:
-        name = mechanism.location.name
-        value = parameters.get(name)
+        row = row_of(mechanism.location)
+        variable, index = row if row is not None else (mechanism.location, ...)
+        name = variable.name
+        value = known.get(name) if name is not None else None
         if value is None:
-            function = compile_function(
-                list(by_name.values()), mechanism.location, on_unused_input="ignore", allow_input_downcast=True
-            )
-            value = function(*(parameters[key] for key in by_name))
-        locations[mechanism.settings.name] = np.atleast_1d(np.asarray(value, dtype=np.float64))
+            value = _evaluate(variable, model, parameters)
+            if name is not None:
+                known[name] = value
+        value = np.asarray(value, dtype=np.float64)[index]
+        locations[mechanism.settings.name] = np.atleast_1d(value)
     return locations
+
+
+def _evaluate(variable, model, parameters: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the value of a variable that is computed from the free ones."""
+    from pymc.pytensorf import compile as compile_function
+
+    inputs = list(model.free_RVs)
+    function = compile_function(inputs, variable, on_unused_input="ignore", allow_input_downcast=True)
+    return function(*(parameters[v.name] for v in inputs))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_dpdepth.mechanism import ModelMechanism
+from pymc_dpdepth.groups import calls, costs_of_calls
+from pymc_dpdepth.location_rows import row_of, row_variable
+from pymc_dpdepth.mechanism import NEIGHBORING, NEIGHBORING_IN_GROUPS, ModelMechanism
 from pymc_dpdepth.normal_vector import read_normal_vector
 from pymc_dpdepth.priors import NotAProductPriorError, read_prior
 from pymc_dpdepth.privacy.composition import basic_composition
@@ -19,13 +21,8 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
     """Put a draw and the public settings into a Release; `records` replaces the mechanisms' own."""
     import xarray as xr
 
-    arrays, priors = {}, {}
-    for mechanism in mechanisms:
-        settings = mechanism.settings
-        arrays[settings.name] = xr.DataArray(
-            locations[settings.name], dims=["coordinate"], coords={"coordinate": _coordinate_names(model, mechanism)}
-        )
-        priors[settings.name] = _describe_prior(mechanism.location, settings.d)
+    arrays = {call[0].settings.call: _location(model, call, locations) for call in calls(mechanisms)}
+    priors = {m.settings.name: _describe_prior(row_variable(m.location), m.settings.d) for m in mechanisms}
     dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
     return Release(
         locations=arrays,
@@ -38,7 +35,21 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
         simulation=simulation,
         mechanisms=tuple(records or (m.settings.describe() for m in mechanisms)),
         priors=priors,
+        neighboring=NEIGHBORING_IN_GROUPS if any(m.settings.group for m in mechanisms) else NEIGHBORING,
     )
+
+
+def _location(model, call: list[ModelMechanism], locations: dict[str, np.ndarray]):
+    """Return the location that a call released, over "coordinate", with groups over their dim, too."""
+    import xarray as xr
+
+    coords = {"coordinate": _coordinate_names(model, call[0])}
+    values = [locations[mechanism.settings.name] for mechanism in call]
+    group = call[0].settings.group
+    if group is None:
+        return xr.DataArray(values[0], dims=["coordinate"], coords=coords)
+    coords[group.grouping.dim] = [mechanism.settings.group.label for mechanism in call]
+    return xr.DataArray(np.stack(values), dims=[group.grouping.dim, "coordinate"], coords=coords)
 
 
 def _describe_prior(location, d: int) -> list[dict]:
@@ -52,14 +63,18 @@ def _describe_prior(location, d: int) -> list[dict]:
 
 
 def total_epsilon(mechanisms: list[ModelMechanism]) -> float:
-    """Return the sum of the mechanisms' epsilons for a person, rounded upwards."""
-    return basic_composition([mechanism.settings.unit_epsilon for mechanism in mechanisms])
+    """Return the sum over calls of the largest epsilon of a call's groups, for a person, rounded upwards."""
+    return basic_composition(costs_of_calls(mechanisms))
 
 
 def _coordinate_names(model, mechanism: ModelMechanism) -> list[str]:
     """Return the model's labels of the location, or the names of the table's columns."""
-    dims = model.named_vars_to_dims.get(mechanism.location.name) or ()
-    labels = model.coords.get(dims[0]) if len(dims) == 1 and dims[0] is not None else None
+    location, axes = mechanism.location, 1
+    if mechanism.settings.group is not None:
+        row = row_of(location)
+        location, axes = (location, 1) if row is None else (row[0], 2)
+    dims = model.named_vars_to_dims.get(location.name) or ()
+    labels = model.coords.get(dims[-1]) if len(dims) == axes and dims[-1] is not None else None
     return [str(name) for name in (labels if labels is not None else mechanism.settings.columns)]
 
 

@@ -90,8 +90,8 @@ def check_labels(location, model, columns: Sequence[str]) -> None:
     A model pairs coordinates and columns by position, so the released values would carry each other's names. Coords
     that name something else than columns are fine.
     """
-    dims = model.named_vars_to_dims.get(location.name) or ()
-    labels = model.coords.get(dims[0]) if len(dims) == 1 else None
+    dims = (model.named_vars_to_dims.get(location.name) or ())[-1:]  # before it comes the axis of groups
+    labels = model.coords.get(dims[0]) if dims else None
     if labels is None:
         return
     labels = [str(label) for label in labels]

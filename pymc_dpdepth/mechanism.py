@@ -21,6 +21,7 @@ from pymc_dpdepth.location_prior import (
     standardization,
     warn_if_prior_reads_data,
 )
+from pymc_dpdepth.location_rows import row_variable
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
 from pymc_dpdepth.privacy.rounding import float_above, written
 from pymc_dpdepth.tables import Table, apply_nonfinite, read_table
@@ -28,6 +29,7 @@ from pymc_dpdepth.tables import Table, apply_nonfinite, read_table
 __all__ = ["Mechanism", "ModelMechanism", "exponential_mechanism", "read_mechanisms", "set_up"]
 
 NEIGHBORING = "replace_one"
+NEIGHBORING_IN_GROUPS = "replace_one_within_group"  # the label of a row is public and stays as it is
 # Within these, beta = epsilon / (2 * sensitivity) and epsilon * n stay ordinary doubles for every table in memory.
 SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-256, 2.0**256
 MOST_ROWS_PER_UNIT = 2**53  # times epsilon it is a double without a further rounding of its own
@@ -56,6 +58,8 @@ class Mechanism:
         Names of the coordinates.
     nonfinite : {"raise", "prior"}
         What was done with non-finite entries.
+    group : Group or None
+        Which group of which call it is; all groups of one call together cost the largest of their epsilons.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Mechanism:
     scale: tuple[float, ...]
     columns: tuple[str, ...]
     nonfinite: str
+    group: Any = None
 
     @property
     def sensitivity(self) -> float:
@@ -84,8 +89,14 @@ class Mechanism:
         """Privacy loss of one draw for a person with `max_rows_per_unit` rows."""
         return float_above(self.max_rows_per_unit * written(self.epsilon))
 
+    @property
+    def call(self) -> str:
+        """Name of the call that made it: its own, without the group's label."""
+        return self.name if self.group is None else self.name.removesuffix(self.group.suffix)
+
     def describe(self) -> dict[str, Any]:
         """Return the public record."""
+        group = {} if self.group is None else {"group": {"mechanism": self.call} | self.group.describe()}
         return {
             "name": self.name,
             "depth": self.depth.describe(),
@@ -96,7 +107,7 @@ class Mechanism:
             "center": list(self.center),
             "scale": list(self.scale),
             "nonfinite": self.nonfinite,
-        }
+        } | group
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +135,13 @@ def set_up(
     nonfinite: str = "raise",
     max_rows_per_unit: int = 1,
     standardize: Any = "prior",
+    fill: np.ndarray | None = None,
+    group: Any = None,
 ) -> tuple[Mechanism, ProductPrior | NotAProductPriorError, np.ndarray]:
     """Check everything that a user passes in and return settings, prior and clean rows.
 
-    Parameters are those of `exponential_mechanism`. In place of the prior comes the reason why it is not a product.
+    Parameters are those of `exponential_mechanism`, for one group of rows; `fill` is the prior's median, where it is
+    known already. In place of the prior comes the reason why it is not a product.
     """
     epsilon = positive_number(epsilon, "epsilon")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
@@ -150,15 +164,16 @@ def set_up(
     depth = depth.resolve(d)
     check_width(location, d)
     try:
-        prior = read_prior(location, d)
+        prior = read_prior(row_variable(location), d)
     except NotAProductPriorError as reason:
         prior = reason
     center, scale = standardization(location, prior, d, depth, standardize)
     warn_if_prior_reads_data(location, prior, standardize, table)
-    fill = center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
+    if fill is None:
+        fill = center_and_scale(location, prior, d)[0] if nonfinite == "prior" else np.zeros(d)
     rows = apply_nonfinite(table.rows, table.columns, nonfinite, fill)
     settings = Mechanism(
-        name, depth, epsilon, n, d, max_rows_per_unit, tuple(center), tuple(scale), table.columns, nonfinite
+        name, depth, epsilon, n, d, max_rows_per_unit, tuple(center), tuple(scale), table.columns, nonfinite, group
     )
     return settings, prior, rows
 
@@ -175,6 +190,7 @@ def exponential_mechanism(
     nonfinite: str = "raise",
     max_rows_per_unit: int = 1,
     standardize: Any = "prior",
+    groups: Any = None,
     model: Any = None,
 ) -> Any:
     r"""Add an exponential mechanism to a model, as a Potential beta * depth(location; X).
@@ -190,8 +206,9 @@ def exponential_mechanism(
     ----------
     name : str
         Name of the Potential.
-    location : TensorVariable, shape (d,) or ()
-        A random variable of the model, or built from some; its prior is chosen without looking at X.
+    location : TensorVariable, shape (d,) or (); with groups (G, d) or (G,)
+        A random variable of the model, or built from some; its prior is chosen without looking at X. With groups its
+        first dim, such as "group", has the group's labels as coords, and any prior over the groups will do.
     X : array_like, DataFrame or path, shape (n, d)
         Private rows, one for each unit, in the units of the location. The number of rows is public.
     depth : Depth or str
@@ -210,13 +227,16 @@ def exponential_mechanism(
         Rows and location are standardised by the prior's median and interquartile range before directions or smoothing
         apply ("prior"), by a public (center, scale), or not at all (None). It does not change the sensitivity. A step
         depth along axes is not standardised, since that would change nothing.
+    groups : array_like, shape (n,), optional
+        Public label of each row, one of the coords of the location's first dim. Each group has a location of its own
+        and a Potential of its own, called "name[label]". A group without rows draws from its prior.
     model : pm.Model, optional
         The model on the context stack by default.
 
     Returns
     -------
-    TensorVariable
-        The Potential.
+    TensorVariable or dict of str to TensorVariable
+        The Potential; with groups, that of each label.
 
     Raises
     ------
@@ -237,6 +257,14 @@ def exponential_mechanism(
     -----
     One draw is epsilon-DP for neighbours that differ in one replaced row, the number of rows being public [1]_. Several
     mechanisms in one model add up. k draws cost k * epsilon.
+
+    With `groups` neighbours differ in one row replaced within its group, the labels and the groups' sizes being public.
+    One joint draw of all groups is epsilon-DP, not G epsilon: the replaced row changes one term of
+
+        p(theta) ∝ prior(theta) * prod_g exp(beta_g * D(theta_g; X_g)),    beta_g = epsilon / (2 * sensitivity(n_g)),
+
+    by a factor within e^(+-epsilon/2), and with it the normalising constant. That holds under any prior, also one
+    that ties the groups to each other (partial pooling). In general the cost is the largest epsilon of a group.
 
     References
     ----------
@@ -261,18 +289,19 @@ def exponential_mechanism(
         raise TypeError(f"name: expected a text, the name of the Potential, got {got}.")
     model = pm.modelcontext(model)
     check_registered(location, model)
-    settings, _, rows = set_up(
-        name,
-        location,
-        X,
-        depth=depth,
-        epsilon=epsilon,
-        directions=directions,
-        columns=columns,
-        nonfinite=nonfinite,
-        max_rows_per_unit=max_rows_per_unit,
-        standardize=standardize,
-    )
+    options = {
+        "depth": depth,
+        "epsilon": epsilon,
+        "directions": directions,
+        "nonfinite": nonfinite,
+        "max_rows_per_unit": max_rows_per_unit,
+        "standardize": standardize,
+    }
+    if groups is not None:
+        from pymc_dpdepth.groups import add_groups
+
+        return add_groups(name, location, read_table(X, columns), groups, model, options)
+    settings, _, rows = set_up(name, location, X, columns=columns, **options)
     check_labels(location, model, settings.columns)
     with model:
         return pm.Potential(name, potential(settings, location, rows))

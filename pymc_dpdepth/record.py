@@ -65,7 +65,8 @@ class Release:
     guarantee : {"exact", "float64", "certified", "asymptotic"}
         What stands behind epsilon; `GUARANTEES` has the sentence.
     neighboring : str
-        "replace_one": tables of the same number of rows that differ in one.
+        "replace_one": tables of the same number of rows that differ in one; "replace_one_within_group": the label of
+        that row is public and the same in both.
     max_rows_per_unit : int
         Rows that one person may have.
     sampler : str

@@ -12,6 +12,7 @@ from typing import Any
 __all__ = ["check_record"]
 
 VALUE_DIMS = ("coordinate", "point")  # a location has coordinates, depth values belong to points
+GROUPED_DIM = "coordinate"  # with groups, the dimension behind theirs
 WORDS_FOR_NUMBERS = ("inf", "-inf", "nan")  # in parameters of priors: JSON has no such numbers
 
 Check = Callable[[Any, str], None]
@@ -150,6 +151,7 @@ DEPTH = an_object(
     {"name": a_text},
     {"smoothing": or_none(at_least_0), "directions": or_none(DIRECTIONS), "scale": or_none(a_text)},
 )
+GROUP = an_object({"mechanism": a_text, "dim": a_text, "label": a_text})
 STATISTIC = an_object({"name": a_text}, {"share": at_least_0, "parameters": by_name(_parameter)})
 MECHANISM = an_object(
     {
@@ -164,6 +166,7 @@ MECHANISM = an_object(
     },
     {
         "depth": DEPTH,
+        "group": GROUP,  # one group of a call: the call's name, the location's dim and the group's label
         "realised_epsilon": at_least_0,
         "direction_epsilon": at_least_0,
         "tries": an_integer(0),
@@ -237,12 +240,18 @@ def check_record(fields: dict[str, Any]) -> None:
         raise ValueError("locations: expected none of a mechanism whose test refused the release.")
     if not fields["locations"] and not refused:
         raise ValueError("locations: expected one location for each mechanism, got none.")
+    group_dims = {m["group"]["mechanism"]: m["group"]["dim"] for m in fields["mechanisms"] if "group" in m}
     for name, array in fields["locations"].items():
         (dim, *more) = array["dims"] or [None]
-        if more or dim not in VALUE_DIMS or set(array["coords"]) != {dim} or not array["values"]:
+        if name in group_dims:
+            fits = [dim, *more] == [group_dims[name], GROUPED_DIM] and dim != GROUPED_DIM
+        else:
+            fits = not more and dim in VALUE_DIMS
+        if not fits or set(array["coords"]) != {dim, *more} or not array["values"]:
             raise ValueError(
-                f"locations[{name!r}]: expected values over the one dimension 'coordinate' (or, for depth values, "
-                f"'point') and its labels, got the dimensions {array['dims']} with labels of {sorted(array['coords'])}."
+                f"locations[{name!r}]: expected values over the one dimension 'coordinate' (for depth values 'point', "
+                "and with groups their dimension before it) and its labels, got the dimensions "
+                f"{array['dims']} with labels of {sorted(array['coords'])}."
             )
     _check_labels(fields["parameters"])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, NEIGHBORING
+from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, NEIGHBORING, NEIGHBORING_IN_GROUPS
 from pymc_dpdepth.privacy.composition import bounded_range_rho, rho_to_epsilon
 from pymc_dpdepth.privacy.rounding import float_above, written
 
@@ -33,9 +33,12 @@ def check_rules(fields: dict[str, Any]) -> None:
     ValueError
         Names the fields.
     """
-    if fields["neighboring"] != NEIGHBORING:
-        raise ValueError(f"neighboring: expected {NEIGHBORING!r}, the one relation of this version.")
+    grouped = any("group" in mechanism for mechanism in fields["mechanisms"])
+    relation = NEIGHBORING_IN_GROUPS if grouped else NEIGHBORING
+    if fields["neighboring"] != relation:
+        raise ValueError(f"neighboring: expected {relation!r}, the one relation of such a release.")
     _check_names(fields)
+    _check_groups(fields)
     _check_guarantee(fields)
     _check_cost(fields)
     _check_draw(fields)
@@ -47,7 +50,7 @@ def _check_names(fields: dict[str, Any]) -> None:
     names = [mechanism["name"] for mechanism in mechanisms]
     if not names or len(set(names)) < len(names):
         raise ValueError("mechanisms: expected one or more, each with a name of its own.")
-    released = {mechanism["name"] for mechanism in mechanisms if not mechanism.get("refused")}
+    released = {_call(mechanism) for mechanism in mechanisms if not mechanism.get("refused")}
     if set(fields["locations"]) != released:
         raise ValueError(
             f"locations: expected one of each mechanism that released something, {sorted(released)}, got "
@@ -57,6 +60,33 @@ def _check_names(fields: dict[str, Any]) -> None:
     drawn = {mechanism["name"] for mechanism in mechanisms if "noise_scale" not in mechanism}
     if not drawn <= set(fields["priors"]) <= set(names):
         raise ValueError(f"priors: expected those of the mechanisms {sorted(drawn)}, got {sorted(fields['priors'])}.")
+
+
+def _call(mechanism: dict[str, Any]) -> str:
+    """Return the name under which a mechanism released something: that of its call, where it is one of its groups."""
+    return mechanism["group"]["mechanism"] if "group" in mechanism else mechanism["name"]
+
+
+def _check_groups(fields: dict[str, Any]) -> None:
+    """Refuse groups of one call that differ in what a call shares, or are not those of the location."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for mechanism in fields["mechanisms"]:
+        found.setdefault(_call(mechanism), []).append(mechanism)
+    for name, groups in found.items():
+        if all("group" not in mechanism for mechanism in groups):
+            continue
+        labels = [mechanism.get("group", {}).get("label") for mechanism in groups]
+        names = [f"{name}[{label}]" for label in labels]
+        if names != [mechanism["name"] for mechanism in groups]:
+            raise ValueError(f"mechanisms: expected those of {name!r} to be its groups, named {name}[label].")
+        for field in ("depth", "epsilon", "max_rows_per_unit", "nonfinite"):
+            if any(mechanism.get(field) != groups[0].get(field) for mechanism in groups):
+                raise ValueError(f"mechanisms: expected one {field} for all groups of {name!r}, got several.")
+        dim = groups[0]["group"]["dim"]
+        if any(mechanism["group"]["dim"] != dim for mechanism in groups):
+            raise ValueError(f"mechanisms: expected one dim for all groups of {name!r}, got several.")
+        if fields["locations"][name]["coords"].get(dim) != labels:
+            raise ValueError(f"locations[{name!r}]: expected the labels {labels} over {dim!r}, in this order.")
 
 
 def _check_guarantee(fields: dict[str, Any]) -> None:
@@ -89,8 +119,12 @@ def _check_cost(fields: dict[str, Any]) -> None:
         raise ValueError(f"delta: expected 0, as no mechanism of the sampler {fields['sampler']!r} has one.")
     if not delta and GAUSSIAN in parts:
         raise ValueError("delta: expected a number above 0 for Gaussian noise, got 0.")
-    # Several mechanisms of one model add up.
-    pure = float_above(sum(m["max_rows_per_unit"] * written(float(m["epsilon"])) for m in mechanisms))
+    # Several mechanisms of one model add up; of the groups of one call, a person's rows are in one each.
+    costs: dict[str, Any] = {}
+    for mechanism in mechanisms:
+        cost = mechanism["max_rows_per_unit"] * written(float(mechanism["epsilon"]))
+        costs[_call(mechanism)] = max(cost, costs.get(_call(mechanism), 0))
+    pure = float_above(sum(costs.values()))
     if CONCENTRATED in parts:
         _check_concentrated(fields, pure)
     elif fields["epsilon"] < pure * (1 - SLACK):
@@ -123,7 +157,7 @@ def _check_draw(fields: dict[str, Any]) -> None:
         return
     known = {number for array in fields["parameters"].values() for number in _numbers(array["values"])}
     for name, array in fields["locations"].items():
-        if array["dims"] == ["coordinate"] and not set(_numbers(array["values"])) <= known:
+        if "coordinate" in array["dims"] and not set(_numbers(array["values"])) <= known:
             raise ValueError(
                 f"parameters: expected the numbers of locations[{name!r}] among the variables that were drawn, got "
                 "others."

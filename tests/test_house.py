@@ -83,7 +83,7 @@ def test_seldom_used_heavy_modules_are_imported_where_they_are_used(path):
 
 
 FOUNDATIONS = (
-    "errors bits decimals grid families graph_values priors normal_vector prior_strings randomness "
+    "errors bits decimals grid families graph_values priors location_rows normal_vector prior_strings randomness "
     "tables table_columns table_files record_fields record_files frozen"
 ).split()
 LAYERS = {name: 0 for name in FOUNDATIONS} | {
@@ -91,6 +91,7 @@ LAYERS = {name: 0 for name in FOUNDATIONS} | {
     "op": 2,
     "location_prior": 3,
     "mechanism": 3,
+    "groups": 3,
     "densities": 3,
     "privacy.rounding": 0,
     "privacy.composition": 0,
