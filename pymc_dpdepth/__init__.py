@@ -28,6 +28,7 @@ _HOMES = {
     "exact_privacy_loss": "privacy.privacy_loss",
     "PrivacyLoss": "privacy.privacy_loss",
     "propose_test_release": "ptr.release",
+    "compute_log_prior_and_potential": "prior_sensitivity",
     "extrema_interval": "extrema.interval",
     "ExtremaInterval": "extrema.record",
     "PrivacyAccountant": "privacy.accountant",
