@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pymc_dpdepth as dpd
+from pymc_dpdepth.depths.vector_sensitivity import sample_sensitivity
 
 PAGE = Path(__file__).parents[1] / "docs" / "errata.md"
 EPSILON = 1.0
@@ -123,6 +124,8 @@ def test_halfspace_depths_of_the_rows_on_a_line(n):
     first, second = max(map(sum, moves)), max(sum(c * c for c in move) for move in moves)
     assert first == Fraction(2 * (n - 1), n)
     assert second == Fraction(n - 1, n)
+    ours = sample_sensitivity(dpd.Halfspace(directions="axes"), n, 1)
+    assert (ours.l1, ours.l2_squared) == (first, second)
     printed_first, printed_second = laws.printed_vector_bounds(n)
     assert first >= 2 * printed_first
     assert math.sqrt(second) > 1.5 * printed_second
@@ -147,6 +150,7 @@ def test_simplicial_depths_of_the_rows(n):
     moves = list(laws.vector_moves(laws.simplicial_vector, n))
     d, other = 1, Fraction(2 * (n - 2), n * (n - 1))
     own = 1 - Fraction(d + 1, n)
+    assert sample_sensitivity(dpd.Simplicial(), n, d).l1 == own + (n - 1) * other
     assert max(move[-1] for move in moves) == own
     assert max(max(move[:-1]) for move in moves) == other
     first, second = max(map(sum, moves)), max(sum(c * c for c in move) for move in moves)
@@ -245,6 +249,11 @@ def test_classical_gaussian_noise_breaks_its_delta_for_large_epsilon(delta, kept
     assert all(realised(epsilon) <= delta for epsilon in [*np.linspace(0.05, 1, 20), *range(2, kept + 1)])
     assert realised(broken) > delta
     assert realised(20) > 2 * delta
+    # The package's noise for one depth, in units of its sensitivity, keeps delta where the classical one breaks it.
+    for epsilon in (1.0, broken, 20.0):
+        (record,) = dpd.private_depth([[0.0]], np.arange(2000.0), epsilon=epsilon, delta=delta / 2000).mechanisms
+        ours = laws.gaussian_delta(epsilon, record["noise_scale"] / record["vector_sensitivity"])
+        assert ours <= delta / 2000 and ours == pytest.approx(delta / 2000, rel=1e-3)
 
 
 # Composition
