@@ -137,8 +137,10 @@ def _correction(value: Any, name: str) -> float:
 
 
 def _read_candidates(candidates: Any) -> tuple[float, ...]:
-    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence | np.ndarray) or not len(candidates):
-        raise TypeError(f"candidates: expected numbers in (0, 0.5), got {type(candidates).__name__}.")
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence | np.ndarray):
+        raise TypeError(f"candidates: expected a list of numbers in (0, 0.5), got {type(candidates).__name__}.")
+    if not len(candidates):
+        raise ValueError("candidates: expected one or more numbers in (0, 0.5), got none.")
     kept = tuple(sorted(_correction(value, "candidates") for value in candidates))
     if len(set(kept)) < len(kept):
         raise ValueError("candidates: expected different numbers, one came twice.")

@@ -21,6 +21,8 @@ MEAN, COVARIANCE = "mean", "covariance"
 # without) makes no rounding error.
 BITS_OF_ROWS = 20
 EXACT_ROWS = 2 ** (53 - 2 * BITS_OF_ROWS)
+# D2 takes about this many bits at most, which leaves room for the noise of an epsilon down to 2^-12 in 64 bits.
+BITS_OF_SENSITIVITY = 44
 # Widths whose squares, and those of their grids, stay well inside the range of doubles.
 SMALLEST, LARGEST = 1e-100, 1e100
 
@@ -28,10 +30,10 @@ SMALLEST, LARGEST = 1e-100, 1e100
 class Gaussian(Family):
     r"""Means mu_j of the columns, for rows of N(mu, Sigma).
 
-    Rows are clipped to a public box with middle c and half-widths h_j, and u = x - c is rounded to a public grid, some
-    2^-20 of the widest h_j. Released are the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... + h_k), and the upper
-    triangle of the sum of u u', with D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum of h_i h_j over
-    i <= j. With noise w1, w2,
+    Rows are clipped to a public box with middle c and half-widths h_j, and u = x - c is rounded to a public grid, for
+    usual n and k some 2^-20 of the widest h_j. Released are the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... +
+    h_k), and the upper triangle of the sum of u u', with D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum
+    of h_i h_j over i <= j. With noise w1, w2,
 
         mu = c + (sum u + w1) / n,   Sigma = (sum u u' + w2) / n - (mu - c)(mu - c)',
 
@@ -179,8 +181,10 @@ class Gaussian(Family):
     def _grid(self, n: int, k: int) -> tuple[float, np.ndarray]:
         """Return the grid of the rows, a power of two, and the half-widths in units of it, rounded upwards."""
         half = self._half(k)
-        # n products of at most 2^(2 bits) fit in the bits of a sum.
-        bits = min(BITS_OF_ROWS, (BITS_OF_SUMS - power_of_two_above(max(n, 1))) // 2)
+        # n products of at most 2^(2 bits) fit in the bits of a sum, and k (k + 1) / 2 of them in those of D2.
+        for_sums = BITS_OF_SUMS - power_of_two_above(max(n, 1))
+        for_noise = BITS_OF_SENSITIVITY - power_of_two_above(k * (k + 1) / 2)
+        bits = min(BITS_OF_ROWS, for_sums // 2, for_noise // 2)
         grid = math.ldexp(1.0, power_of_two_above(float(half.max())) - bits)
         return grid, _units(half, grid)
 

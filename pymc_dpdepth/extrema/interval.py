@@ -222,7 +222,9 @@ def _split(epsilon: Any, names: Sequence[str]) -> tuple[dict[str, float], Fracti
         total = written(float(number(epsilon, "epsilon")))
         return dict.fromkeys(names, float_below(total / len(names))), total
     if set(epsilon) != set(names):
-        raise ValueError(f"epsilon: expected a number, or one for each of {sorted(names)}; got {sorted(epsilon)}.")
+        raise ValueError(
+            f"epsilon: expected a number, or one for each of {sorted(names)}; got {sorted(map(str, epsilon))}."
+        )
     epsilons = {name: float(number(epsilon[name], f"epsilon[{name!r}]")) for name in names}
     return epsilons, sum(map(written, epsilons.values()), Fraction(0))
 
@@ -233,13 +235,15 @@ def _read_rows(family: Family, data: Any, columns: Any, nonfinite: str) -> tuple
     if own is not None and columns is not None:
         raise ValueError("columns: expected None, since the family names its columns; leave it out.")
     rows = read_rows(data, columns if own is None else own)
-    names = family.parameters(rows.columns)
+    names = [str(name) for name in family.parameters(rows.columns)]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"parameters: expected one or more different names from the family, got {names!r}.")
     if not rows.n:
         raise ValueError("data: expected at least one row, got none.")
     rows = finite_rows(rows, nonfinite, family.centers)
     if type(family).check is not Family.check:
         family.check(rows.all_rows(), rows.columns)
-    return rows, [str(name) for name in names]
+    return rows, names
 
 
 def _splits(plan: _Plan, n: int, settings: Settings, bits: RandomBits) -> list[tuple[Folds, dict[str, float]]]:

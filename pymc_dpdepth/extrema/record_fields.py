@@ -327,11 +327,12 @@ def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums 
     if family.guarantee != record["guarantee"] or family.parameters(record["columns"]) != record["parameters"]:
         raise ValueError("family: expected its guarantee and its parameters in the record.")
     for each in [released] if folds is None else [released, folds]:
-        pooled, known, expected = each.pool(), {}, {}
-        while new := family.statistics(record["n"], record["columns"], known):
-            expected |= {one.name: (one.size, one.grid, one.sensitivity) for one in new}
-            known = {name: pooled.sums[name] for name in expected if name in pooled.sums}
-        found = {name: (one.sums.shape[1], one.grid, one.sensitivity) for name, one in each.released.items()}
+        sums, expected = each.pool().sums, {}
+        while set(expected) <= set(sums) and (
+            new := family.statistics(record["n"], record["columns"], {name: sums[name] for name in expected})
+        ):
+            expected |= {one.name: (one.size, one.grid, float(one.sensitivity)) for one in new}
+        found = {name: (one.sums.shape[1], one.grid, float(one.sensitivity)) for name, one in each.released.items()}
         if found != expected:
             raise ValueError("statistics: expected names, sizes, grids and sensitivities of the family, got others.")
     pooled = released.pool()

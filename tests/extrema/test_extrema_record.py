@@ -1,0 +1,256 @@
+"""The record: JSON and back, contradictions refused, computed again, unchangeable."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+from extrema_cases import BOUNDS, normal_rows
+from test_noisy_sums import Shares, ones
+
+import pymc_dpdepth as dpd
+from pymc_dpdepth.extrema import Gaussian
+
+VARIANTS = {
+    "plain": {},
+    "two, min": {"sided": "two", "extremum": "min", "correction": None},
+    "upper": {"sided": "upper", "max_rows_per_unit": 2, "nonfinite": "center"},
+    "cv": {"correction": "cv", "folds": 3, "candidates": [0.3, 0.1]},
+    "fresh": {"correction": "cv", "final": "fresh", "sided": "two"},
+}
+
+
+def interval(rows=None, **options):
+    options = {"family": Gaussian(BOUNDS), "epsilon": {"mean": 1.0, "covariance": 0.5}, "replicates": 99} | options
+    return dpd.extrema_interval(normal_rows() if rows is None else rows, **options)
+
+
+@pytest.fixture(scope="module")
+def intervals():
+    return {name: interval(**options) for name, options in VARIANTS.items()}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_json_and_back(name, intervals, tmp_path):
+    ci = intervals[name]
+    text = ci.to_json(tmp_path / "ci.json")
+    assert (tmp_path / "ci.json").read_text() == text
+    again = dpd.ExtremaInterval.from_json(tmp_path / "ci.json")
+    assert again == ci and again.to_json() == text
+    assert (again.lower, again.upper, again.estimate, again.selected) == (ci.lower, ci.upper, ci.estimate, ci.selected)
+    assert again.epsilons == ci.epsilons and again.noise_scales == ci.noise_scales
+    assert [path.name for path in tmp_path.iterdir()] == ["ci.json"]
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_seed_gives_the_same_interval_again(name, intervals):
+    """From a record, the family is made again, and the whole bootstrap drawn again."""
+    ci = intervals[name]
+    record = dpd.ExtremaInterval.from_dict(json.loads(ci.to_json()))
+    other = record.recompute(bootstrap_seed=ci.bootstrap_seed + 1)
+    assert not np.array_equal(other.bootstrap_estimates, ci.bootstrap_estimates)
+    assert other.recompute(bootstrap_seed=ci.bootstrap_seed) == ci
+    assert record.recompute() == ci
+
+
+def test_other_settings_from_the_same_sums(intervals):
+    ci = intervals["plain"]
+    two = ci.recompute(sided="two", ci_prob=0.9)
+    assert two.lower == ci.lower and two.upper > two.lower  # half of .1 on each side
+    assert ci.recompute(correction=None).lower > ci.lower > ci.recompute(correction=0.01).lower
+    assert ci.recompute(extremum="min").selected == str(ci.estimates.idxmin().item())
+    assert ci.recompute(replicates=199).bootstrap_estimates.shape == (199, 3)
+    assert (two.epsilon, two.statistics["mean"].tolist()) == (ci.epsilon, ci.statistics["mean"].tolist())
+    with pytest.raises(ValueError, match="folds"):
+        ci.recompute(correction="cv")
+    with pytest.raises(ValueError, match="at least 199"):
+        ci.recompute(ci_prob=0.995)
+    cv = intervals["fresh"].recompute(candidates=[0.2, 0.4])
+    assert cv.cross_validation.candidates == (0.2, 0.4) and cv.correction in (0.2, 0.4)
+    assert (
+        intervals["cv"].recompute(correction=0.1).recompute(correction="cv", candidates=[0.1, 0.3]) == intervals["cv"]
+    )
+
+
+def test_a_family_of_a_user_is_needed_for_a_new_bootstrap(tmp_path):
+    ci = interval(ones(), family=Shares(), epsilon=20.0)
+    ci.to_json(tmp_path / "ci.json")
+    record = dpd.ExtremaInterval.from_json(tmp_path / "ci.json")
+    assert record == ci and record.recompute(sided="two").lower < ci.lower
+    with pytest.raises(ValueError, match="pass family="):
+        record.recompute(replicates=50)
+    with pytest.raises(ValueError, match="pass family="):
+        record.recompute(replicates=50, family=Gaussian(BOUNDS))
+    assert record.recompute(replicates=50, family=Shares()) == ci.recompute(replicates=50)
+
+
+def test_what_is_in_it(intervals):
+    ci = intervals["plain"]
+    assert ci.estimates.dims == ("parameter",) and ci.selected == str(ci.estimates.idxmax().item())
+    boot = ci.bootstrap
+    assert boot["estimates"].dims == ("replicate", "parameter") and boot["extremum"].sizes == {"replicate": 99}
+    # The lower limit from the tree, by its definition: (99 + 1) * .95 = 95.
+    largest = float(ci.estimates.max())
+    assert ci.lower == pytest.approx(2 * largest - np.sort(boot["extremum"].values)[94])
+    assert ci.estimate == pytest.approx(2 * largest - float(boot["extremum"].mean()))
+    assert (ci.delta, ci.neighboring, ci.guarantee, ci.epsilon) == (0.0, "replace_one", "exact", 1.5)
+    record = ci.to_dict()
+    assert record["interval"] == "from the lower limit to infinity"
+    assert "Bonferroni" in intervals["fresh"].to_dict()["interval"]
+    smallest = intervals["two, min"]
+    assert smallest.bootstrap["extremum"].values.tolist() == smallest.bootstrap_estimates.min(axis=1).tolist()
+
+
+def test_repr(intervals):
+    assert "largest of 3 parameters" in repr(intervals["plain"]) and "inf] at 95%" in repr(intervals["plain"])
+    assert "smallest" in repr(intervals["two, min"]) and "Bonferroni" in repr(intervals["two, min"])
+    assert "simulation" not in repr(intervals["plain"])
+    with pytest.warns(dpd.PrivacyLeakWarning):
+        assert "simulation" in repr(interval(random_seed=1))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda ci: pickle.loads(pickle.dumps(ci))])
+def test_it_cannot_be_changed(duplicate, intervals):
+    ci = duplicate(intervals["cv"])
+    assert ci == intervals["cv"]
+    with pytest.raises(AttributeError):
+        ci.lower = 0.0
+    for array in (ci.estimates.values, ci.bootstrap_estimates, ci.bootstrap["estimates"].values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        ci.statistics["mean"][0] = 0.0
+    with pytest.raises(TypeError, match="cannot be changed"):
+        ci.family["name"] = "other"
+
+
+def test_comparison(intervals):
+    table = intervals["fresh"].compare()
+    assert list(table.columns) == ["lower", "upper"] and table.loc["corrected", "lower"] == intervals["fresh"].lower
+    assert table.loc["corrected", "upper"] == intervals["fresh"].upper
+    few = intervals["plain"].compare()
+    assert list(few.columns) == ["lower"] and few.loc["naive", "lower"] > few.loc["corrected", "lower"]
+    # alpha / 3 needs 59 replicates of 99; alpha / 6 on each side needs 119.
+    assert np.isfinite(few.loc["bonferroni", "lower"]) and np.isneginf(table.loc["bonferroni", "lower"])
+
+
+# Records that were altered
+
+
+def put(*path_and_value):
+    *path, last, value = path_and_value
+
+    def change(record):
+        for key in path:
+            record = record[key]
+        record[last] = value(record[last]) if callable(value) else value
+
+    return change
+
+
+ALTERED = {
+    "lower": put("lower", lambda x: x + 0.01),
+    "no lower": put("lower", None),
+    "estimate": put("estimate", lambda x: x - 0.01),
+    "selected": put("selected", lambda x: "x0" if x != "x0" else "x1"),
+    "interval": put("interval", "two-sided"),
+    "side": put("sided", "upper"),
+    "extremum": put("extremum", "min"),
+    "word": put("extremum", "biggest"),
+    "ci_prob": put("ci_prob", 0.9),
+    "ci_prob out of range": put("ci_prob", 1.5),
+    "correction": put("correction", 0.2),
+    "correction out of range": put("correction", 0.7),
+    "choice": put("correction_choice", "none"),
+    "choice cv": put("correction_choice", "cv"),
+    "n": put("n", 299),
+    "n for the correction": lambda record: (put("n", 10)(record), put("release", "rows", [10])(record)),
+    "epsilon": put("epsilon", 1.4),
+    "delta": put("delta", 1e-6),
+    "guarantee": put("guarantee", "float64"),
+    "guarantee_meaning": put("guarantee_meaning", "certainly"),
+    "neighboring": put("neighboring", "add_or_remove_one"),
+    "max_rows_per_unit": put("max_rows_per_unit", 2),
+    "nonfinite": put("nonfinite", "prior"),
+    "simulation": put("simulation", "no"),
+    "distribution": put("distribution", "gaussian"),
+    "family": put("family", "bounds", [-5.0, 4.0]),
+    "family's arguments": put("family", "other", 1),
+    "family's name": put("family", "name", ""),
+    "parameters": put("parameters", 0, "x1"),
+    "names": put("parameters", 0, "y"),
+    "estimates": put("estimates", 1, lambda x: x + 1e-3),
+    "estimates, one less": put("estimates", lambda x: x[1:]),
+    "replicates": put("replicates", 100),
+    "replicate": put("bootstrap", "x1", lambda x: [value + 0.1 for value in x]),
+    "seed": put("bootstrap_seed", -1),
+    "rows": put("release", "rows", [150, 150]),
+    "sums": put("release", "statistics", "mean", "sums", 0, 0, lambda x: x + 1.0),
+    "off the grid": put("release", "statistics", "covariance", "sums", 0, 0, lambda x: x + 2.0**-42),
+    "sums of another size": put("release", "statistics", "mean", "sums", 0, lambda x: x[1:]),
+    "grid": put("release", "statistics", "mean", "grid", lambda x: 3 * x),
+    "finer grid": put("release", "statistics", "mean", "grid", lambda x: x / 2),
+    "scale": put("release", "statistics", "mean", "noise_scale", lambda x: x / 2),
+    "sensitivity": put("release", "statistics", "mean", "sensitivity", lambda x: x / 2),
+    "sensitivity and scale": lambda record: [
+        put("release", "statistics", "mean", name, lambda x: x / 2)(record) for name in ("sensitivity", "noise_scale")
+    ],
+    "epsilon of a statistic": put("release", "statistics", "mean", "epsilon", 0.9),
+    "realised": put("release", "statistics", "mean", "realised_epsilon", 1.1),
+    "a statistic less": put("release", "statistics", lambda x: {"mean": x["mean"]}),
+    "no statistic": put("release", "statistics", {}),
+    "final": put("final", "fresh"),
+    "folds": lambda record: put("fold_release", copy.deepcopy(record["release"]))(record),
+    "a criterion": put("cross_validation", {"candidates": [0.1], "criterion": [[0.0, 0.0, 0.0]]}),
+    "another field": lambda record: record.update(comment="hello"),
+    "a field less": lambda record: record.pop("columns"),
+    "version": put("schema_version", 2),
+    "schema": put("schema", "pymc_dpdepth.release"),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_altered_records_are_refused(name, intervals):
+    record = json.loads(intervals["plain"].to_json())
+    assert dpd.ExtremaInterval.from_dict(copy.deepcopy(record)) == intervals["plain"]
+    ALTERED[name](record)
+    with pytest.raises(ValueError):
+        dpd.ExtremaInterval.from_dict(record)
+
+
+CHANGED_CHOICES = {
+    "r": put("correction", lambda x: 0.4 - x),
+    "candidates": put("cross_validation", "candidates", [0.3, 0.1]),
+    "criterion": put("cross_validation", "criterion", lambda rows: rows[1:]),
+    "criterion, one parameter less": put("cross_validation", "criterion", lambda rows: [row[1:] for row in rows]),
+    "criterion's order": put("cross_validation", "criterion", lambda rows: rows[::-1]),
+    "no criterion": put("cross_validation", None),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_CHOICES)
+def test_altered_choices_are_refused(name, intervals):
+    record = json.loads(intervals["cv"].to_json())
+    record["cross_validation"]["criterion"][0][0] += 1e-9  # the two rows differ, so that their order counts
+    CHANGED_CHOICES[name](record)
+    with pytest.raises(ValueError):
+        dpd.ExtremaInterval.from_dict(record)
+
+
+def test_no_half_of_a_file_is_left(tmp_path, monkeypatch, intervals):
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        intervals["plain"].to_json(tmp_path / "ci.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_no_intervals(tmp_path):
+    path = tmp_path / "ci.json"
+    for text in ("", "[]", '{"schema": 1, "schema": 2}', '{"lower": NaN}'):
+        path.write_text(text)
+        with pytest.raises(ValueError):
+            dpd.ExtremaInterval.from_json(path)
