@@ -32,9 +32,9 @@ class Family:
     statistic_names : tuple of str
         Names of all statistics, in the order of their release: the keys of the split of epsilon.
     guarantee : {"exact", "float64"}
-        "exact" where `entries` is known to be a function of one row alone, bit for bit, whatever rows stand beside
-        it (elementwise arithmetic is, a matrix product of doubles is not). It cannot be checked, so a family of a user
-        is "float64".
+        "exact" where a row's part of `counts` is known to be a function of that row alone, bit for bit, whatever rows
+        stand beside it (elementwise arithmetic is, a matrix product of doubles is not, unless they hold integers). It
+        cannot be checked, so the record of a family of a user says "float64" whatever stands here.
 
     Notes
     -----

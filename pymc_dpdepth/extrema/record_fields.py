@@ -12,7 +12,7 @@ from pymc_dpdepth.extrema.analysis import CHOICES, CROSS_VALIDATION, EXTREMA, NO
 from pymc_dpdepth.extrema.cross_validation import CrossValidation
 from pymc_dpdepth.extrema.limits import SIDES
 from pymc_dpdepth.extrema.noisy_sums import NoisySums, ReleasedStatistic
-from pymc_dpdepth.extrema.registry import family_of
+from pymc_dpdepth.extrema.registry import FLOAT64, family_of
 from pymc_dpdepth.frozen import thaw
 from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, NEIGHBORING
 from pymc_dpdepth.privacy.noise import LAPLACE, IntegerNoise
@@ -112,7 +112,7 @@ FIELDS = {
     "n": an_integer(1),
     "epsilon": above_0,
     "delta": at_least_0,
-    "guarantee": a_word_of(("exact", "float64")),
+    "guarantee": a_word_of(("exact", FLOAT64)),
     "guarantee_meaning": a_text,
     "neighboring": a_word_of((NEIGHBORING,)),
     "max_rows_per_unit": an_integer(1),
@@ -323,6 +323,8 @@ def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums 
     """Refuse statistics and estimates that are not those of the family, where it is one of the package."""
     family = family_of(record["family"])
     if family is None:
+        if record["guarantee"] != FLOAT64:
+            raise ValueError('guarantee: expected "float64" for a family that is not of the package.')
         return
     if family.guarantee != record["guarantee"] or family.parameters(record["columns"]) != record["parameters"]:
         raise ValueError("family: expected its guarantee and its parameters in the record.")

@@ -8,7 +8,9 @@ from typing import Any
 
 from pymc_dpdepth.extrema.family import Family
 
-__all__ = ["check_name", "family_of"]
+__all__ = ["check_name", "family_of", "guarantee_of"]
+
+FLOAT64 = "float64"
 
 _HOMES = {
     "gaussian": ("gaussian", "Gaussian"),
@@ -31,6 +33,11 @@ def check_name(family: Family) -> None:
             f"family: expected a name of its own, not empty and none of {sorted(_HOMES)}, got {name!r}. Set the "
             "attribute `name` of the class."
         )
+
+
+def guarantee_of(family: Family) -> str:
+    """Return the guarantee of a family's sums: "float64" for a family of a user, whose entries cannot be checked."""
+    return family.guarantee if family.name in _HOMES else FLOAT64
 
 
 def family_of(description: Mapping[str, Any]) -> Family | None:

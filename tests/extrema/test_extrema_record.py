@@ -83,6 +83,8 @@ def test_a_family_of_a_user_is_needed_for_a_new_bootstrap(tmp_path):
     with pytest.raises(ValueError, match="pass family="):
         record.recompute(replicates=50, family=Gaussian(BOUNDS))
     assert record.recompute(replicates=50, family=Shares()) == ci.recompute(replicates=50)
+    with pytest.raises(ValueError, match="float64"):
+        dpd.ExtremaInterval.from_dict(ci.to_dict() | {"guarantee": "exact"})
 
 
 def test_what_is_in_it(intervals):
