@@ -1,7 +1,7 @@
 """What a family of distributions must offer for confidence intervals of the extremum of its parameters.
 
 The interval works from noisy sums alone. A family says which sums, how far a row moves them, how estimates follow from
-them, and how they would vary if the estimated model were true. docs/extrema.md works through an example.
+them, and how they would vary if the estimated model were true. docs/extrema_family.md works through an example.
 """
 
 from __future__ import annotations

@@ -85,6 +85,21 @@ def test_a_row_adds_the_same_beside_any_other_rows(options):
         assert (model.counts(shuffled[:77], one, released) + model.counts(shuffled[77:], one, released) == alone).all()
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_squared_residuals_are_bit_for_bit_functions_of_one_row(intercept):
+    # A product with a matrix would change last bits with the number of rows.
+    generator = np.random.default_rng(16)
+    rows = generator.uniform(-1, 1, (200, 12))
+    model = LinearRegression("y", [f"x{j}" for j in range(11)], bounds=(-1, 1), intercept=intercept)
+    _, statistics = exact_sums(model, rows)
+    integers = model._scaling.integers(rows)
+    together = model._squared_residuals(integers, statistics["residual"])
+    alone = [model._squared_residuals(row[None], statistics["residual"])[0] for row in integers]
+    assert together.tolist() == alone
+    by_matrix = integers[:, 1:] @ statistics["residual"].coefficients[1:]
+    assert by_matrix.tolist() != [row[1:] @ statistics["residual"].coefficients[1:] for row in integers]
+
+
 def test_pieces_beyond_the_exact_range_are_added_as_integers(monkeypatch):
     rows = sample(100, np.random.default_rng(3))
     model = family()
