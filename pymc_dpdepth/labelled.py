@@ -12,7 +12,7 @@ from pymc_dpdepth.priors import NotAProductPriorError, read_prior
 from pymc_dpdepth.privacy.composition import basic_composition
 from pymc_dpdepth.record import Release
 
-__all__ = ["DELTA", "build_release", "to_datatree", "total_epsilon"]
+__all__ = ["DELTA", "build_release", "describe_prior", "neighboring_of", "to_datatree", "total_epsilon"]
 
 DELTA = 0.0  # the exponential mechanism is pure
 
@@ -22,7 +22,7 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
     import xarray as xr
 
     arrays = {call[0].settings.call: _location(model, call, locations) for call in calls(mechanisms)}
-    priors = {m.settings.name: _describe_prior(row_variable(m.location), m.settings.d) for m in mechanisms}
+    priors = {m.settings.name: describe_prior(row_variable(m.location), m.settings.d) for m in mechanisms}
     dataset = xr.Dataset({name: _parameter(model, name, value) for name, value in parameters.items()})
     return Release(
         locations=arrays,
@@ -35,8 +35,13 @@ def build_release(model, mechanisms, locations, parameters, sampler, guarantee, 
         simulation=simulation,
         mechanisms=tuple(records or (m.settings.describe() for m in mechanisms)),
         priors=priors,
-        neighboring=NEIGHBORING_IN_GROUPS if any(m.settings.group for m in mechanisms) else NEIGHBORING,
+        neighboring=neighboring_of(mechanisms),
     )
+
+
+def neighboring_of(mechanisms: list[ModelMechanism]) -> str:
+    """Return the word for the tables between which a draw of all mechanisms is private."""
+    return NEIGHBORING_IN_GROUPS if any(mechanism.settings.group for mechanism in mechanisms) else NEIGHBORING
 
 
 def _location(model, call: list[ModelMechanism], locations: dict[str, np.ndarray]):
@@ -52,7 +57,7 @@ def _location(model, call: list[ModelMechanism], locations: dict[str, np.ndarray
     return xr.DataArray(np.stack(values), dims=[group.grouping.dim, "coordinate"], coords=coords)
 
 
-def _describe_prior(location, d: int) -> list[dict]:
+def describe_prior(location, d: int) -> list[dict]:
     """Return the public record of a prior that is a product or a multivariate normal, and nothing for others."""
     for read in (read_prior, read_normal_vector):
         try:

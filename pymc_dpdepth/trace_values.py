@@ -11,7 +11,7 @@ from pymc_dpdepth.depths.custom import CustomObjective
 from pymc_dpdepth.mechanism import ModelMechanism, read_mechanisms, standardized
 from pymc_dpdepth.op import ObjectiveOp
 
-__all__ = ["SAMPLE_DIMS", "free_draws", "locations", "log_priors", "mechanisms_of", "objectives"]
+__all__ = ["SAMPLE_DIMS", "free_draws", "locations", "log_priors", "mechanisms_of", "objectives", "other_data"]
 
 SAMPLE_DIMS = ("chain", "draw")
 
@@ -30,8 +30,13 @@ def mechanisms_of(model: Any) -> list[ModelMechanism]:
 
     if not isinstance(model, pm.Model):
         raise TypeError(f"model: expected the pm.Model of the draws, got {type(model).__name__}.")
-    others = [v.name for v in model.potentials if v.owner is None or not isinstance(v.owner.op, ObjectiveOp)]
-    return read_mechanisms(model, [*(v.name for v in model.observed_RVs), *others])
+    return read_mechanisms(model, other_data(model))
+
+
+def other_data(model: Any) -> list[str]:
+    """Return the names of observed variables and of Potentials that are no mechanisms."""
+    potentials = [v.name for v in model.potentials if v.owner is None or not isinstance(v.owner.op, ObjectiveOp)]
+    return [*(v.name for v in model.observed_RVs), *potentials]
 
 
 def free_draws(idata: Any, model: Any) -> dict[str, np.ndarray]:
