@@ -14,9 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from pytensor.compile.mode import optdb
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.type import dscalar, dvector
 
 from pymc_dpdepth.depths.base import Depth
@@ -29,6 +31,15 @@ THETA, ROWS = 0, 1
 # reordered and divisions to become products. Kernels inherit from what is compiled with these, so that they compute in
 # a graph what they compute by themselves.
 STRICT = {"fastmath": False, "error_model": "python"}
+
+
+def no_gradient_error(depth: Depth) -> NotDifferentiableError:
+    """Return the error for whoever asks a step depth for its gradient."""
+    return NotDifferentiableError(
+        f"The depth {depth.name!r} is a step function of the location and has no gradient, so NUTS and HMC cannot "
+        "sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, dpd.release), or a smooth "
+        "depth such as IntegratedDual(smoothing=10)."
+    )
 
 
 class ObjectiveOp(Op):
@@ -97,11 +108,7 @@ class DepthOp(ObjectiveOp):
     def pullback(self, inputs, outputs, cotangents):
         """Return the cotangent of theta, the second output times that of the value."""
         if not self.depth.differentiable:
-            raise NotDifferentiableError(
-                f"The depth {self.depth.name!r} is a step function of the location and has no gradient, so NUTS and "
-                "HMC cannot sample it. Use step=pm.Slice(), pm.sample_smc(), an exact draw (dpd.sample_exact, "
-                "dpd.release), or a smooth depth such as IntegratedDual(smoothing=10)."
-            )
+            raise no_gradient_error(self.depth)
         if not isinstance(cotangents[1].type, DisconnectedType):
             raise NotDifferentiableError(
                 f"The depth {self.depth.name!r} has a first derivative alone; a second one was asked for. Use a "
@@ -199,4 +206,14 @@ def _register_numba() -> None:
         return objective, _cache_key(op, node)
 
 
+class _DispatchToJax(GraphRewriter):
+    """Load the JAX form of the Ops when a graph that holds one is rewritten for JAX; the graph stays as it is."""
+
+    def apply(self, fgraph):
+        if any(isinstance(node.op, ObjectiveOp) for node in fgraph.apply_nodes):
+            from pymc_dpdepth import op_jax  # noqa: F401
+
+
 _register_numba()
+# Only the rewrites of JAX modes have this tag, so that JAX is imported by those who use it.
+optdb.register("pymc_dpdepth_dispatch_to_jax", _DispatchToJax(), "jax", position=0)

@@ -89,6 +89,7 @@ FOUNDATIONS = (
 LAYERS = {name: 0 for name in FOUNDATIONS} | {
     "depths": 1,
     "op": 2,
+    "op_jax": 2,
     "location_prior": 3,
     "mechanism": 3,
     "groups": 3,

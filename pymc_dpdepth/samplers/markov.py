@@ -41,14 +41,16 @@ def sample_markov(model: Any, sampler: str, bits: RandomBits, progressbar: bool)
     """
     import pymc as pm
 
+    from pymc_dpdepth.samplers.smc_kernel import BatchedMetropolis
+
     seeds = [bits.seed() for _ in range(CHAINS)]
     # Divergences, R-hat and acceptance rates are functions of the rows and certify nothing: none is logged.
     quiet = {"random_seed": seeds, "chains": CHAINS, "progressbar": progressbar, "compute_convergence_checks": False}
     with model, _silenced("pymc"):
         if sampler == "smc":
-            # PyMC's independent proposals leave a bias of several standard errors at this size, its Metropolis kernel
+            # PyMC's independent proposals leave a bias of several standard errors at this size, Metropolis steps
             # much less (benchmarks/oracle_mcmc.py compares with exact draws).
-            return pm.sample_smc(draws=PARTICLES, kernel=pm.smc.kernels.MH, cores=1, **quiet)
+            return pm.sample_smc(draws=PARTICLES, kernel=BatchedMetropolis, cores=1, **quiet)
         step = pm.NUTS() if sampler == "nuts" else pm.Slice()
         return pm.sample(draws=DRAWS, tune=TUNE, step=step, cores=1, **quiet)
 
