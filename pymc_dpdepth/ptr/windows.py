@@ -24,6 +24,7 @@ __all__ = [
 MAD, IQR = 0, 1
 # A unit vector as it is computed is longer than 1 by a few roundings at most.
 REACH = 1.0 + 2.0**-40
+WIDENING = 2.0**-50  # of the window of a MAD, for each replaced row: more than its roundings
 QUARTERS = 4
 
 
@@ -45,13 +46,26 @@ def median_window(x, k):
 
 
 @numba.njit(cache=True, nogil=True)
+def _middle_reaches(x, y, c, strictly):
+    """Whether (x + y) / 2 >= c (> c if strictly), decided without an error of rounding.
+
+    The rounded sum decides unless it equals 2 c; then what rounding took off does (Knuth's sum in two parts).
+    """
+    total = x + y
+    if total != 2.0 * c:
+        return total > 2.0 * c
+    part = total - x
+    rest = (x - (total - part)) + (y - part)
+    return rest > 0.0 or (rest == 0.0 and not strictly)
+
+
+@numba.njit(cache=True, nogil=True)
 def _first_middle(x, span, count, c, strictly):
     """Return the first i < count with (x[i] + x[i + span]) / 2 >= c (> c if strictly), else count; they ascend."""
     low, high = 0, count
     while low < high:
         i = (low + high) // 2
-        middle = 0.5 * (x[i] + x[i + span])
-        if middle > c or (middle == c and not strictly):
+        if _middle_reaches(x[i], x[i + span], c, strictly):
             high = i
         else:
             low = i + 1
@@ -59,12 +73,12 @@ def _first_middle(x, span, count, c, strictly):
 
 
 @numba.njit(cache=True, nogil=True)
-def _smallest_reach(x, j, a, b):
-    """Return the least distance within which a center in [a, b] has j rows: min over c of the j-th distance from c.
+def _twice_smallest_reach(x, j, a, b):
+    """Return twice the least distance within which a center in [a, b] has j rows: min over c of the j-th distance.
 
     The j rows nearest to c are neighbours x[i], ..., x[i + j - 1], so the distance is the least over i of
     max(c - x[i], x[i + j - 1] - c). Each of these is smallest at the middle of its rows; where that lies left of a it
-    is a - x[i] at best, least for the last such i, and likewise on the right.
+    is a - x[i] at best, least for the last such i, and likewise on the right. Twice, since a half may be rounded.
     """
     if j < 1:
         return 0.0
@@ -74,11 +88,11 @@ def _smallest_reach(x, j, a, b):
     first, after = _first_middle(x, j - 1, count, a, False), _first_middle(x, j - 1, count, b, True)
     best = np.inf
     if first > 0:
-        best = a - x[first - 1]
+        best = 2.0 * (a - x[first - 1])
     if after < count:
-        best = min(best, x[after + j - 1] - b)
+        best = min(best, 2.0 * (x[after + j - 1] - b))
     for i in range(first, after):
-        best = min(best, 0.5 * (x[i + j - 1] - x[i]))
+        best = min(best, x[i + j - 1] - x[i])
     return best
 
 
@@ -90,8 +104,8 @@ def _reach(x, j, c):
 
 
 @numba.njit(cache=True, nogil=True)
-def _largest_reach(x, j, a, b):
-    """Return the largest j-th distance from a center in [a, b].
+def _twice_largest_reach(x, j, a, b):
+    """Return twice the largest j-th distance from a center in [a, b].
 
     As a function of c the j-th distance has slopes 1 and -1; it turns from rising to falling where the row that leaves
     the nearest j and the one that enters are equally far, at (x[i] + x[i + j]) / 2, and its value there is half their
@@ -99,10 +113,10 @@ def _largest_reach(x, j, a, b):
     """
     if j > x.size or np.isinf(a) or np.isinf(b):
         return np.inf
-    best = max(_reach(x, j, a), _reach(x, j, b))
+    best = 2.0 * max(_reach(x, j, a), _reach(x, j, b))
     count = x.size - j
     for i in range(_first_middle(x, j, count, a, False), _first_middle(x, j, count, b, True)):
-        best = max(best, 0.5 * (x[i + j] - x[i]))
+        best = max(best, x[i + j] - x[i])
     return best
 
 
@@ -112,13 +126,17 @@ def mad_window(x, k):
 
     Its center lies in the median's window, and from every center the j-th distance of such a table lies between the
     (j-k)-th and the (j+k)-th of x.
+
+    The four distances are each rounded once, wherever their extreme is attained, so that windows of neighbours might
+    cross by a part in 2^52. Each is widened by k parts in 2^50: one more part for the next k than covers that. So the
+    windows as computed are nested to the bit.
     """
     a, b = median_window(x, k)
     low, high = (x.size - 1) // 2 + 1, x.size // 2 + 1
-    smallest, largest = _smallest_reach(x, low - k, a, b), _largest_reach(x, low + k, a, b)
-    if high == low:
-        return smallest, largest
-    return 0.5 * (smallest + _smallest_reach(x, high - k, a, b)), 0.5 * (largest + _largest_reach(x, high + k, a, b))
+    wider = 1.0 + k * WIDENING
+    smallest = _twice_smallest_reach(x, low - k, a, b) / wider + _twice_smallest_reach(x, high - k, a, b) / wider
+    largest = _twice_largest_reach(x, low + k, a, b) * wider + _twice_largest_reach(x, high + k, a, b) * wider
+    return smallest / QUARTERS, largest / QUARTERS
 
 
 @numba.njit(cache=True, nogil=True)
@@ -140,7 +158,8 @@ def iqr_window(x, k):
     """
     apart = ((x.size - 1) * 3) // QUARTERS - (x.size - 1) // QUARTERS  # places from the first to the third quartile
     if apart < 2:
-        return max(0.0, _quartile(x, 3, -k) - _quartile(x, 1, k)), _quartile(x, 3, k) - _quartile(x, 1, -k)
+        smallest, largest = _quartile(x, 3, -k) - _quartile(x, 1, k), _quartile(x, 3, k) - _quartile(x, 1, -k)
+        return max(0.0, smallest), max(0.0, largest)  # interpolation of subnormal numbers may lose their order
     smallest, largest = np.inf, 0.0
     for low in range(k + 1):
         smallest = min(smallest, _quartile(x, 3, low - k) - _quartile(x, 1, low))
@@ -209,7 +228,8 @@ def ball_diameter(windows, cap):
 
     |max_u O_u - max_u O'_u| <= max_u |O_u - O'_u|, and along one direction, at t in [-1, 1], both values lie between
     `_lowest` and `_highest`. Right of the windows' middle their difference rises until the highest value meets the cap,
-    at t = a + cap * (smallest scale), and does not rise afterwards; left of it likewise.
+    at t = a + cap * (smallest scale), and does not rise afterwards; left of it likewise. Where that is inside the ball
+    the highest value is the cap, and not what a division makes of it: so the bound does not fall as windows grow.
     """
     largest = 0.0
     for u in range(windows.shape[0]):
@@ -217,9 +237,13 @@ def ball_diameter(windows, cap):
         if _is_open(window):
             return cap
         room = cap * window[2]
-        for turn in (window[0] + room, window[1] - room):
-            t = min(max(turn, -REACH), REACH)
-            largest = max(largest, _highest(t, window, cap) - _lowest(t, window, cap))
+        right, left = window[0] + room, window[1] - room
+        t = min(max(right, -REACH), REACH)
+        highest = cap if right <= REACH else _highest(t, window, cap)
+        largest = max(largest, highest - _lowest(t, window, cap))
+        t = min(max(left, -REACH), REACH)
+        highest = cap if left >= -REACH else _highest(t, window, cap)
+        largest = max(largest, highest - _lowest(t, window, cap))
     return largest
 
 

@@ -66,14 +66,14 @@ def test_mad_window_against_a_dense_search_over_centers():
         middle = [(n - 1) // 2, n // 2]
         low = np.mean([distances[i - k].min() for i in middle])
         high = np.mean([distances[i + k].max() for i in middle])
-        assert windows.mad_window(x, k) == (low, high)
+        assert windows.mad_window(x, k) == pytest.approx((low, high), rel=1e-14)  # widened by k 2^-50
 
 
 def test_breakpoints_inside_the_window_matter():
     # The MAD as a function of its center peaks inside the window; the ends alone would give 4 for the largest.
     x = np.array([0.0, 3.0, 3.5, 4.0, 5.0, 6.0, 10.0, 20.0, 20.0])
     ends = [np.sort(np.abs(x - c))[5] for c in windows.median_window(x, 1)]
-    assert ends == [4.0, 4.0] and windows.mad_window(x, 1)[1] == 5.0
+    assert ends == [4.0, 4.0] and windows.mad_window(x, 1)[1] == pytest.approx(5.0, rel=1e-14)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -93,6 +93,59 @@ def test_windows_are_nested_between_neighbours(name, spread):
             assert outer[0] <= inner[0] and inner[1] <= outer[1]
             wider = window(x, k + 1)
             assert wider[0] <= inner[0] and inner[1] <= wider[1]
+
+
+def tables_of_doubles(generator, n):
+    """Return rows that rounding hurts: near one another and far from 0, of all sizes, subnormal, or tied."""
+    kind = generator.integers(6)
+    if kind == 0:
+        return generator.normal(size=n)
+    if kind == 1:
+        return 1.0 + 2.0**-52 * generator.integers(-4, 5, n)
+    if kind == 2:
+        return generator.integers(-3, 4, n) * 5e-324
+    if kind == 3:
+        return 10.0 ** generator.uniform(-5, 5, n) * generator.choice([-1, 1], n)
+    if kind == 4:
+        return generator.integers(0, 3, n) * generator.choice([0.1, 1e-310, 1e70])
+    return np.repeat(generator.normal(size=n), 3)[:n]
+
+
+def replaced(x, generator):
+    y = x.copy()
+    others = [x[generator.integers(len(x))], -1e76, 1e76, x.mean(), (x[0] + x[-1]) / 2, np.nextafter(x[0], 9), 0.0]
+    y[generator.integers(len(x))] = others[generator.integers(len(others))]
+    return y
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_nested_to_the_bit_on_doubles(name):
+    window, _ = WINDOWS[name]
+    generator = np.random.default_rng(7)
+    for _ in range(4000):
+        x = tables_of_doubles(generator, int(generator.integers(1, 16)))
+        x, y = np.sort(x), np.sort(replaced(x, generator))
+        assert window(x, 0)[0] == window(x, 0)[1]  # one number, the statistic
+        for k in range(len(x) + 1):
+            here, there, wider = window(x, k), window(y, k + 1), window(x, k + 1)
+            assert there[0] <= here[0] <= here[1] <= there[1]
+            assert wider[0] <= here[0] and here[1] <= wider[1]
+
+
+@pytest.mark.parametrize("cap", [0.5, 2.0, 3.3, 2.0**20])
+def test_diameter_over_the_ball_does_not_fall_by_rounding(cap):
+    # Windows that grow by as little as a double can, near where the highest value meets the cap.
+    generator = np.random.default_rng(8)
+    for _ in range(3000):
+        a, low = generator.uniform(-1.2, 1.2), generator.uniform(0.01, 1.0) / min(cap, 50.0)
+        window = np.array([a, a + generator.choice([0.0, 1e-16, 0.1]), low, low * (1 + generator.choice([0.0, 0.2]))])
+        before = windows.ball_diameter(window[None], cap)
+        for _ in range(4):
+            j = generator.integers(4)
+            window[j] = np.nextafter(window[j], [-9.0, 9.0, 0.0, 9.0][j])
+            after = windows.ball_diameter(window[None], cap)
+            assert before <= after <= cap
+            before = after
 
 
 def test_beyond_half_of_the_rows_anything_is_possible():
