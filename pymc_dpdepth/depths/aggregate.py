@@ -30,6 +30,7 @@ __all__ = [
     "min_depths",
     "project",
     "project_clamped",
+    "project_point_clamped",
     "smoothing_block",
     "smoothing_factors",
 ]
@@ -145,6 +146,12 @@ def project_point(theta, direction):
     for j in range(direction.size):
         total += direction[j] * _clamp(theta[j])
     return total
+
+
+@numba.njit(cache=True, nogil=True)
+def project_point_clamped(theta, direction):
+    """Return the projection of a point as `project_clamped` has that of a row; what uses the one uses the other."""
+    return _clamp(project_point(theta, direction))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -298,7 +305,7 @@ def mean_smoothed_depth(theta, ordered, factors, directions, parameters):
     s, width = parameters[0], parameters[1]
     value = 0.0
     for k in range(m):
-        t = _clamp(project_point(theta, directions[k]))
+        t = project_point_clamped(theta, directions[k])
         total, slope = _logistic_sums(t, ordered[k], factors[k], s, width)
         share = total / n
         value += share * (1.0 - share)
@@ -328,7 +335,7 @@ def max_outlyingness_depth(theta, centers, scales, directions):
     """
     largest = 0.0
     for k in range(directions.shape[0]):
-        distance = abs(_clamp(project_point(theta, directions[k])) - centers[k])
+        distance = abs(project_point_clamped(theta, directions[k]) - centers[k])
         if distance > 0.0:
             largest = max(largest, distance / scales[k] if scales[k] > 0.0 else np.inf)
     return 1.0 / (1.0 + largest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from pymc_dpdepth.depths.aggregate import project_clamped, project_point
+from pymc_dpdepth.depths.aggregate import project_clamped, project_point_clamped
 from pymc_dpdepth.depths.box_bounds import BoxBound
 from pymc_dpdepth.ptr.stable import Diameter
 from pymc_dpdepth.ptr.windows import IQR, MAD, ball_diameter, direction_windows, point_diameter
@@ -55,12 +55,25 @@ class OutlyingnessTable:
         """Return the function k -> U_k: over the unit ball, or over points of shape (p, d)."""
         if points is None:
             return lambda k: ball_diameter(self.windows(k), self.cap)
-        targets = np.ascontiguousarray(project_clamped(points, self.directions).T)
+        targets = self.targets(points)
         return lambda k: point_diameter(self.windows(k), targets, self.cap)
+
+    def targets(self, points: np.ndarray) -> np.ndarray:
+        """Return the projections (p, m) of points, those that `values` uses: what is tested is what is released."""
+        return _targets(points, self.directions)
 
     def values(self, points: np.ndarray) -> np.ndarray:
         """Return min(O, cap) at points (p, d)."""
         return capped_outlyingness(points, *self.centers_and_scales(), self.directions, self.cap)
+
+
+@numba.njit(cache=True, nogil=True)
+def _targets(points, directions):
+    targets = np.empty((points.shape[0], directions.shape[0]))
+    for i in range(points.shape[0]):
+        for u in range(directions.shape[0]):
+            targets[i, u] = project_point_clamped(points[i], directions[u])
+    return targets
 
 
 @numba.njit(cache=True, nogil=True)
@@ -88,7 +101,7 @@ def capped_outlyingness(points, centers, scales, directions, cap):
     for i in range(points.shape[0]):
         largest = 0.0
         for u in range(directions.shape[0]):
-            distance = abs(project_point(points[i], directions[u]) - centers[u])
+            distance = abs(project_point_clamped(points[i], directions[u]) - centers[u])
             largest = max(largest, _distance_in_scales(distance, scales[u]))
             if largest >= cap:
                 largest = cap
@@ -112,8 +125,8 @@ def _least_outlyingness(low, high, centers, scales, directions, cap):
                 rising = directions[u, j] >= 0.0
                 near[j] = low[i, j] if rising else high[i, j]
                 far[j] = high[i, j] if rising else low[i, j]
-            left = project_point(near, directions[u]) - centers[u]
-            right = centers[u] - project_point(far, directions[u])
+            left = project_point_clamped(near, directions[u]) - centers[u]
+            right = centers[u] - project_point_clamped(far, directions[u])
             largest = max(largest, _distance_in_scales(max(left, right), scales[u]))
             if largest >= cap:
                 largest = cap
