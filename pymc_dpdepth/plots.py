@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pymc_dpdepth.record import Release
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_release", "readable_number", "save_release_plot"]
+__all__ = ["plot_release", "readable_number", "save_png", "save_release_plot"]
 
 MOST_PANELS = 12
 COLUMNS = 3
@@ -159,24 +159,52 @@ def save_release_plot(
     ValueError
         If the name ends in something else; ``plot_release(release).savefig(path)`` writes other formats.
     """
+    save_png(
+        lambda: plot_release(release, mechanism=mechanism, figsize=figsize),
+        path,
+        {"Title": "Private release", "releasable": RELEASABLE},
+        release,
+    )
+
+
+def save_png(draw: Callable[[], Figure], path: str | os.PathLike, metadata: dict[str, str], release: Any) -> None:
+    """Write a figure as a PNG, once it is drawn to the end, with metadata and the version and simulation of a record.
+
+    Parameters
+    ----------
+    draw : callable
+        Returns the figure.
+    path : path
+        Its name ends in .png.
+    metadata : dict of str
+    release : Release or ExtremaInterval
+        What is drawn.
+
+    Raises
+    ------
+    ValueError
+        If the name ends in something else.
+    """
     from io import BytesIO
     from pathlib import Path
 
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise ValueError(f"Expected a name that ends in .png; got {path.name}.")
-    metadata = {
-        "Title": "Private release",
-        "Software": f"pymc_dpdepth {release.package_version}",
-        "releasable": RELEASABLE,
-        "simulation": str(release.simulation),
-    }
     picture = BytesIO()
     with warnings.catch_warnings():
         # A column name may hold letters that the font lacks; they are drawn as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure = plot_release(release, mechanism=mechanism, figsize=figsize)
-        figure.savefig(picture, format="png", dpi=RESOLUTION, metadata=metadata)
+        draw().savefig(
+            picture,
+            format="png",
+            dpi=RESOLUTION,
+            metadata={
+                **metadata,
+                "Software": f"pymc_dpdepth {release.package_version}",
+                "simulation": str(release.simulation),
+            },
+        )
     path.write_bytes(picture.getvalue())
 
 

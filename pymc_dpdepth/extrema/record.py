@@ -23,6 +23,8 @@ from pymc_dpdepth.record_files import check_schema, read_record, write_record
 if TYPE_CHECKING:
     import pandas
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["ExtremaInterval"]
 
@@ -261,6 +263,22 @@ class ExtremaInterval:
             [(each.lower, each.upper) for each in found.values()], index=list(found), columns=["lower", "upper"]
         ).astype(float)
         return table if self.sided == "two" else table[[self.sided]]
+
+    def plot(self, *, ax: Axes | None = None) -> Figure:
+        """Draw the estimates with their single intervals, and the limits of each method: free of cost.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure, in no window.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from pymc_dpdepth.extrema.plot import plot_interval
+
+        return plot_interval(self, ax=ax)
 
     def recompute(
         self,
