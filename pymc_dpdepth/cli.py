@@ -11,6 +11,7 @@ import typer.core
 
 from pymc_dpdepth import cli_options as take
 from pymc_dpdepth.cli_depth import depth
+from pymc_dpdepth.cli_extrema import extrema
 from pymc_dpdepth.cli_ledger import ledger_app
 from pymc_dpdepth.cli_messages import REFUSED, one_line, one_line_errors
 from pymc_dpdepth.cli_output import check_targets, library_notes, print_notes, show, write
@@ -61,6 +62,7 @@ app.add_typer(ledger_app, name="ledger")
 app.command(name="ptr-median")(ptr_median)
 app.command()(depth)
 app.command(name="scale-test")(scale_test)
+app.command()(extrema)
 
 
 def _version(asked: bool) -> None:

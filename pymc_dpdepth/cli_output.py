@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +32,7 @@ __all__ = [
     "print_notes",
     "print_table",
     "show",
+    "simulation_fact",
     "write",
 ]
 
@@ -61,6 +62,10 @@ class Recorded(Protocol):
     @property
     def epsilon(self) -> float:
         """What was spent."""
+
+    @property
+    def simulation(self) -> bool | str:
+        """Whether it was seeded."""
 
     def to_json(self, path: Path | None = None) -> str:
         """Write the record."""
@@ -107,15 +112,21 @@ def check_targets(sources: dict[str, Path | None], targets: dict[str, Path | Non
         raise ValueError("--out and --plot: expected two different files.")
 
 
-def write(result: Recorded, out: Path | None, plot: Path | None = None) -> None:
-    """Write the record, and the picture of a Release. The draw has been made, so a failure says that it counts."""
+def write(
+    result: Recorded, out: Path | None, plot: Path | None = None, save_plot: Callable[[Any, Path], None] | None = None
+) -> None:
+    """Write the record and the picture, by default that of a Release.
+
+    The draw has been made, so a failure says that it counts.
+    """
     try:
         if out is not None:
             result.to_json(out)
         if plot is not None:
-            from pymc_dpdepth.plots import save_release_plot
+            if save_plot is None:
+                from pymc_dpdepth.plots import save_release_plot as save_plot
 
-            save_release_plot(result, plot)
+            save_plot(result, plot)
     except OSError as error:
         raise ValueError(
             f"The release was drawn, but could not be written: {error.strerror}. Count its epsilon, "
@@ -209,7 +220,7 @@ def show(release: Release, files: dict[str, Path | None]) -> None:
     """Print a Release: the values, or that a test refused them, then what they cost and what stands behind them."""
     if release.refused:
         spent = {"epsilon spent": f"{release.epsilon:g}; delta {release.delta:g}"}
-        print_facts({"refused": REFUSAL} | spent | _simulation(release))
+        print_facts({"refused": REFUSAL} | spent | simulation_fact(release))
         print_files(files)
         return
     (dim,) = release.value.dims
@@ -234,10 +245,10 @@ def cost_facts(release: Release, whole: str) -> dict[str, str]:
         "guarantee": f"{release.guarantee}: {GUARANTEES[release.guarantee]}",
         "neighbours": "tables of the same number of rows that differ in one replaced row",
         "sampler": f"{release.sampler}: {SAMPLERS_IN_WORDS.get(release.sampler, 'one draw')}",
-    } | _simulation(release)
+    } | simulation_fact(release)
 
 
-def _simulation(release: Release) -> dict[str, str]:
+def simulation_fact(release: Recorded) -> dict[str, str]:
     """Return the fact that a release was seeded, where it was."""
     words = "This was seeded. It is a simulation, not private and not a release."
     return {SIMULATION: words} if release.simulation else {}

@@ -21,6 +21,10 @@ COMMANDS = {
         "pymc_dpdepth.propose_test_release",
     ),
     "scale-test": (["x.csv", "y.csv", "--epsilon", "1"], "pymc_dpdepth.private_scale_test"),
+    "extrema": (
+        ["data.csv", "--family", "gaussian", "--bounds", "0,1", "--epsilon", "1"],
+        "pymc_dpdepth.extrema_interval",
+    ),
     "ledger init": (["study.jsonl", "--epsilon", "1", "--data-id", "x"], "pymc_dpdepth.Ledger.create"),
     "ledger key": (["key.txt"], "pymc_dpdepth.Ledger.create_key"),
     "ledger show": (["study.jsonl"], "pymc_dpdepth.Ledger"),
@@ -47,7 +51,8 @@ def test_no_command_is_forgotten_here():
 def test_each_command_names_its_own_function(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     # Modules that are imported by a command must not take a broken name with them, so nothing they import is replaced.
-    for name in ("cli_options.table_of", "privacy.ledger.Ledger.create", "privacy.ledger.Ledger.__init__"):
+    replaced = "cli_options.table_of table_files.file_kind privacy.ledger.Ledger.create privacy.ledger.Ledger.__init__"
+    for name in replaced.split():
         monkeypatch.setattr(f"pymc_dpdepth.{name}", fail)
     monkeypatch.setattr("pymc_dpdepth.privacy.ledger_data.create_key", fail)  # after ledger.py, which copies it
     arguments, function = COMMANDS[command]
