@@ -25,7 +25,8 @@ from pymc_dpdepth.ptr.proposal import (
     read_vector,
 )
 from pymc_dpdepth.ptr.stability_test import unit_cost
-from pymc_dpdepth.ptr.stable import Diameter, StableStatistic, first_above
+from pymc_dpdepth.ptr.stable import Diameter, StableStatistic, bound_of, clamped, first_above
+from pymc_dpdepth.ptr.statistic_checks import check_statistic, read_statistic, value_of
 from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.branch_plan import BRANCH_AND_BOUND, MOST_DIMENSIONS
@@ -276,7 +277,8 @@ def release_statistic(
     Raises
     ------
     ValueError, TypeError
-        If an argument is not usable. Nothing has been charged.
+        If an argument is not usable, or a statistic of the user's own does not return what `ptr.StableStatistic` says.
+        Nothing has been charged.
 
     Warns
     -----
@@ -303,33 +305,31 @@ def release_statistic(
     """
     ledger = labelled(ledger, label)
     check_data(ledger, X)
-    if not isinstance(statistic, StableStatistic):
-        raise TypeError(f"statistic: expected a StableStatistic such as ptr.Median(), got {type(statistic).__name__}.")
+    check_statistic(statistic)
     settings = read_settings(epsilon, delta, threshold, noise, max_rows_per_unit)
     table = read_rows(X, columns)
     n, d = table.rows.shape
     center = read_vector(center, d, "center")
-    rows = finite_rows(table, nonfinite, center)
-    labels = list(statistic.labels(table.columns))
+    rows = clamped(finite_rows(table, nonfinite, center))
+    known = read_statistic(statistic, table.columns)
     record = {
-        "statistic": statistic.describe(),
+        "statistic": known.description,
         "center": center.tolist(),
         "scale": [1.0] * d,
         "nonfinite": nonfinite,
     }
     largest = settings.threshold * MOST_THRESHOLDS
-    proposal = settings.proposal(statistic.name, table.columns, n, len(labels), record, largest=largest)
+    proposal = settings.proposal(known.name, table.columns, n, len(known.labels), record, largest=largest)
 
     def propose() -> tuple[Diameter, Callable]:
-        def draw(bits: RandomBits) -> xarray.DataArray:
-            values = np.asarray(statistic.value(rows), dtype=np.float64)
-            if values.shape != (len(labels),):
-                raise ValueError(
-                    f"statistic: expected {len(labels)} components, one for each label; got another number."
-                )
-            return _array(proposal.values_noise.add(values, bits), "coordinate", labels)
+        values, known_value = value_of(statistic, rows, len(known.labels))
 
-        return statistic.diameters(rows), draw
+        def draw(bits: RandomBits) -> xarray.DataArray:
+            return _array(proposal.values_noise.add(values, bits), "coordinate", known.labels)
+
+        if not known_value:
+            return lambda k: np.inf, draw  # what is not known is not stable
+        return bound_of(statistic, rows), draw
 
     return _test_and_release(proposal, propose, proposal.test.noise.distribution, True, ledger, random_seed)
 
@@ -349,15 +349,19 @@ def _array(values: np.ndarray, dim: str, labels: list) -> xarray.DataArray:
 def _test_and_release(
     proposal: Proposal, propose: Callable, sampler: str, exact: bool, ledger: BudgetLedger | None, random_seed
 ) -> Release:
-    """Charge, test, and draw where the test passes; the record says no more of the rows than the answer."""
+    """Charge, test, and draw where the test passes; the record says no more of the rows than the answer.
+
+    The breakdown, and a statistic's value, are computed before the charge: what may raise there costs nothing, and
+    afterwards there is noise, and the draw of a median, alone.
+    """
     import xarray as xr
 
     cost = unit_cost(proposal.budget, proposal.max_rows_per_unit)
     warn_if_delta_is_large(cost[1], proposal.n)
     bits = random_bits(random_seed)
-    charge(ledger, epsilon=cost[0], delta=cost[1], label=proposal.name)
     diameter, draw = propose()
     breakdown = first_above(diameter, proposal.threshold, proposal.n)
+    charge(ledger, epsilon=cost[0], delta=cost[1], label=proposal.name)
     refused = not proposal.test.passes(breakdown, bits)
     locations = {} if refused else {proposal.name: draw(bits)}
     is_median = proposal.name == MEDIAN and not refused

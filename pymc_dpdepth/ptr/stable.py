@@ -16,13 +16,24 @@ import numpy as np
 
 from pymc_dpdepth.depths.base import as_rows, positive_number
 
-__all__ = ["InterquartileRange", "MedianAbsoluteDeviation", "Median", "StableStatistic", "TrimmedMean", "first_above"]
+__all__ = [
+    "InterquartileRange",
+    "MedianAbsoluteDeviation",
+    "Median",
+    "StableStatistic",
+    "TrimmedMean",
+    "bound_of",
+    "clamped",
+    "first_above",
+]
 
 Diameter = Callable[[int], float]
 
 
 def first_above(diameter: Diameter, threshold: float, n: int) -> int:
     """Return the smallest k >= 1 with diameter(k) > threshold, and n + 1 where no k <= n has.
+
+    A NaN counts as infinite: what is not known to be within the threshold is beyond it.
 
     Parameters
     ----------
@@ -32,16 +43,43 @@ def first_above(diameter: Diameter, threshold: float, n: int) -> int:
     n : int
     """
     within, beyond = 0, 1  # diameter(within) <= threshold; 0 replaced rows move nothing
-    while beyond <= n and not diameter(beyond) > threshold:
+    while beyond <= n and diameter(beyond) <= threshold:
         within, beyond = beyond, 2 * beyond
     beyond = min(beyond, n + 1)
     while beyond - within > 1:
         middle = (within + beyond) // 2
-        if diameter(middle) > threshold:
-            beyond = middle
-        else:
+        if diameter(middle) <= threshold:
             within = middle
+        else:
+            beyond = middle
     return beyond
+
+
+def clamped(rows: np.ndarray) -> np.ndarray:
+    """Return rows that cannot be written to, entries beyond +-2^256 set to that: a fixed public map of one entry.
+
+    So no sum, and no difference, of entries overflows, whatever one of them is.
+    """
+    from pymc_dpdepth.depths.aggregate import CLAMP
+
+    result = np.clip(rows, -CLAMP, CLAMP)
+    result.flags.writeable = False
+    return result
+
+
+def bound_of(statistic: StableStatistic, rows: np.ndarray) -> Diameter:
+    """Return k -> U_k(X) as a float, infinite where the statistic says NaN; refuse what is no number. Private."""
+    diameter = statistic.diameters(rows)
+    if not callable(diameter):
+        raise TypeError(f"statistic.diameters: expected a function k -> U_k, got {type(diameter).__name__}.")
+
+    def bound(k: int) -> float:
+        found = diameter(k)
+        if isinstance(found, bool) or not isinstance(found, int | float | np.integer | np.floating):
+            raise TypeError(f"statistic.diameters: expected a number U_k for each k, got {type(found).__name__}.")
+        return math.inf if math.isnan(found) else float(found)
+
+    return bound
 
 
 class StableStatistic(abc.ABC):
@@ -54,6 +92,11 @@ class StableStatistic(abc.ABC):
 
     It holds for the supremum itself, and for any bound that is made of nested windows: windows that, for k + 1 and X',
     contain those for k and X.
+
+    Both must hold for what the numbers count as, where they are none: a bound that is NaN counts as infinite, and where
+    a component of T(X) is NaN all bounds do, so that the test refuses. Entries of X beyond +-2^256 are set to that
+    before the statistic sees them. A release calls `value` and `diameters` before it charges; so an error that they
+    raise costs nothing, and the curator, who sees it, keeps it.
 
     Attributes
     ----------
@@ -84,6 +127,7 @@ class StableStatistic(abc.ABC):
         Parameters
         ----------
         rows : ndarray of float64, shape (n, d), finite, n >= 1
+            Not to be written to.
 
         Returns
         -------
@@ -95,11 +139,17 @@ class StableStatistic(abc.ABC):
         """Return the function k -> U_k(X), for 1 <= k <= n; it must not decrease in k, and may be infinite."""
 
     def labels(self, columns: Sequence[str]) -> list[str]:
-        """Return the public names of the p components: by default one for each column."""
+        """Return the public names of the p components, texts that differ: by default one for each column."""
         return list(columns)
 
     def describe(self) -> dict[str, Any]:
-        """Return a public record of the statistic that JSON can hold."""
+        """Return the public record of the statistic.
+
+        Returns
+        -------
+        dict
+            The name, and if there are settings, "parameters": a dict of numbers, or lists of numbers, by name.
+        """
         return {"name": self.name}
 
     def breakdown(self, X: Any, threshold: float) -> int:
@@ -121,7 +171,7 @@ class StableStatistic(abc.ABC):
         rows, threshold = as_rows(X), positive_number(threshold, "threshold")
         if not len(rows):
             raise ValueError("X: expected at least one row, got none.")
-        return first_above(self.diameters(rows), threshold, len(rows))
+        return first_above(bound_of(self, clamped(rows)), threshold, len(rows))
 
 
 class WindowStatistic(StableStatistic):
@@ -141,11 +191,11 @@ class WindowStatistic(StableStatistic):
 
     def value(self, rows: np.ndarray) -> np.ndarray:
         """Return the statistic of each column."""
-        return np.array([self.window(np.sort(column), 0)[0] for column in rows.T])
+        return np.array([self.window(np.sort(column), 0)[0] for column in clamped(rows).T])
 
     def diameters(self, rows: np.ndarray) -> Diameter:
         """Return the function k -> the widest window of a column."""
-        columns = [np.sort(column) for column in rows.T]
+        columns = [np.sort(column) for column in clamped(rows).T]
 
         def widest(k: int) -> float:
             return max(high - low for low, high in (self.window(column, k) for column in columns))

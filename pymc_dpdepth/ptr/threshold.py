@@ -17,7 +17,8 @@ from pymc_dpdepth.privacy.noise import GAUSSIAN
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.proposal import Settings, read_ball, read_cap, read_points, read_projection, read_settings
 from pymc_dpdepth.ptr.stability_test import StabilityTest
-from pymc_dpdepth.ptr.stable import StableStatistic, WindowStatistic
+from pymc_dpdepth.ptr.stable import StableStatistic, WindowStatistic, bound_of, clamped
+from pymc_dpdepth.ptr.statistic_checks import check_statistic
 from pymc_dpdepth.randomness import curator_generator
 
 __all__ = ["suggest_threshold"]
@@ -143,7 +144,7 @@ def suggest_threshold(
     for i in range(replicates):
         rows = draw(generator, n)
         table = table_of(rows)
-        diameter = statistic.diameters(rows) if table is None else table.diameters(places)
+        diameter = bound_of(statistic, clamped(rows)) if table is None else table.diameters(places)
         bounds[i] = [diameter(k) for k in range(1, last + 1)]
     threshold = _round_up(_smallest(bounds, test, pass_probability))
     settings = dataclasses.replace(settings, threshold=threshold)
@@ -225,10 +226,7 @@ def _warn(settings: Settings, what: str, ratio: float, more: str) -> None:
 def _tables(statistic, directions, scale: str, d: int, shape: tuple) -> tuple[Callable, np.ndarray | None]:
     """Return the function rows -> table of projections (None for a statistic), and the points in the ball's units."""
     if statistic is not None:
-        if not isinstance(statistic, StableStatistic):
-            raise TypeError(
-                f"statistic: expected a StableStatistic such as ptr.Median(), got {type(statistic).__name__}."
-            )
+        check_statistic(statistic)
         return lambda rows: None, None
     center, radius, points, cap = shape
     depth = read_projection(Projection(scale), directions).resolve(d)
