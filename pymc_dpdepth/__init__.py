@@ -29,6 +29,8 @@ _HOMES = {
     "PrivacyLoss": "privacy.privacy_loss",
     "propose_test_release": "ptr.release",
     "compute_log_prior_and_potential": "prior_sensitivity",
+    "prior_grid": "prior_comparison",
+    "PriorGrid": "prior_grid_record",
     "strip_private": "sharing",
     "writable": "sharing",
     "extrema_interval": "extrema.interval",
