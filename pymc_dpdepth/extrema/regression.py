@@ -63,7 +63,8 @@ class LinearRegression(Family):
     variance : {"residual", "moments"}, optional
         How sigma^2 comes about. "residual": the residual sum of squares at the released coefficients, whose predictions
         are clipped to the bounds of y, with noise; it is too large rather than too small. "moments": y'y with noise,
-        less what the released sums say is explained.
+        less what the released sums say is explained, which is too small rather than too large. In
+        benchmarks/bench_extrema_variance.py the first has the smaller error from 1000 rows on.
 
     Raises
     ------
