@@ -101,9 +101,16 @@ def _finite(table: Table, nonfinite: str, center: np.ndarray | None) -> np.ndarr
 
 
 def read_points(points: Any, columns: Sequence[str]) -> np.ndarray:
-    """Return points as an array of shape (k, d), in the order of the columns."""
+    """Return points as an array of shape (k, d), in the order of the columns; a table is read by their names."""
     if isinstance(points, str | os.PathLike) or hasattr(points, "columns"):
-        points = read_table(points, list(columns)).rows
+        try:
+            points = read_table(points, list(columns)).rows
+        except (ValueError, TypeError) as error:
+            if type(error) not in (ValueError, TypeError):
+                raise
+            raise type(error)(
+                f"points: {error} A table of points is read by the names of X's columns; an array has them in order."
+            ) from None
     where = as_points(points, len(columns))
     if not len(where):
         raise ValueError("points: expected at least one point, got none.")
@@ -112,9 +119,15 @@ def read_points(points: Any, columns: Sequence[str]) -> np.ndarray:
 
 def start_of_rays(point: Any, d: int) -> np.ndarray:
     """Return the point that rays start from."""
-    start = np.asarray(point, dtype=np.float64)
-    if start.shape != (d,) or not np.isfinite(start).all():
-        raise ValueError(f"isotonic_from: expected {d} finite numbers, one for each column, got shape {start.shape}.")
+    expected = f"isotonic_from: expected {d} finite numbers, one for each column, got"
+    try:
+        start = np.asarray(point, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{expected} {'a text' if isinstance(point, str) else 'something else'}.") from None
+    if start.shape != (d,):
+        raise ValueError(f"{expected} an array of shape {start.shape}.")
+    if not np.isfinite(start).all():
+        raise ValueError(f"{expected} some that are not finite.")
     return start
 
 

@@ -214,7 +214,10 @@ REFUSED_POINTS = {
     "none": (ValueError, {"points": np.empty((0, 2))}, "at least one point"),
     "nan": (ValueError, {"points": [[1.0, np.nan]]}, "finite"),
     "names": (ValueError, {"points": pd.DataFrame({"x0": [1.0], "b": [2.0]})}, "x1"),
+    "names say which table": (ValueError, {"points": pd.DataFrame({"z": [1.0], "q": [2.0]})}, "points: .*'x0'"),
     "rays": (ValueError, {"isotonic_from": [1.0]}, "isotonic_from"),
+    "rays by a word": (ValueError, {"isotonic_from": "xx"}, "isotonic_from: expected 2 finite numbers.*text"),
+    "rays from nowhere": (ValueError, {"isotonic_from": [0.0, np.nan]}, "isotonic_from: .*not finite"),
 }
 
 

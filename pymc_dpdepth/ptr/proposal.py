@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,6 +35,8 @@ __all__ = [
 
 #: Cap of the outlyingness where the median is sought, in units of the scale.
 MEDIAN_CAP = 2.0
+#: The grids of noise for thresholds in this range are doubles.
+THRESHOLDS = (1e-100, 1e100)
 NAMES_SHOWN = 30  # names that an error lists before it stops
 ROOT_ROOM = 1e-15  # a root and a product are wrong by less
 
@@ -138,7 +141,13 @@ def read_settings(epsilon, delta, threshold, noise, max_rows_per_unit) -> Settin
         raise ValueError("max_rows_per_unit must lie between 1 and 2^53; got more. No table has as many rows.")
     budget = read_budget(epsilon, delta)
     unit_cost(budget, rows_per_unit)
-    return Settings(budget, positive_number(threshold, "threshold"), noise, rows_per_unit)
+    threshold = positive_number(threshold, "threshold")
+    if not THRESHOLDS[0] <= threshold <= THRESHOLDS[1]:
+        raise ValueError(
+            f"threshold: expected a number between {THRESHOLDS[0]:g} and {THRESHOLDS[1]:g}, got {threshold:g}; "
+            "change the units of the rows."
+        )
+    return Settings(budget, threshold, noise, rows_per_unit)
 
 
 def read_rows(X: Any, columns: Sequence | None) -> Table:
@@ -181,6 +190,8 @@ def read_projection(depth: Any, directions: Any) -> Projection:
 
 def read_vector(value: Any, d: int, name: str) -> np.ndarray:
     """Return d finite numbers, from as many or from one."""
+    if any(isinstance(one, bool | np.bool_) for one in np.ravel(np.asarray(value, dtype=object))):
+        raise TypeError(f"{name}: expected a number, or {d} numbers, one for each column, got True or False.")
     try:
         vector = np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
     except (TypeError, ValueError):
@@ -204,7 +215,12 @@ def read_ball(center: Any, radius: Any, d: int, needed: bool) -> Ball:
 
 
 def read_points(points: Any, d: int) -> np.ndarray:
-    """Return points of shape (p, d), p >= 1."""
+    """Return points of shape (p, d), p >= 1, where there are no columns whose names a table could have."""
+    if isinstance(points, str | os.PathLike) or hasattr(points, "columns"):
+        raise TypeError(
+            f"points: expected an array of shape (p, {d}), in the order of the columns, got {type(points).__name__}; "
+            "there is no table here whose names tell the order. Pass its numbers, such as points.to_numpy()."
+        )
     array = as_points(points, d)
     if not len(array):
         raise ValueError("points: expected at least one point, got none.")

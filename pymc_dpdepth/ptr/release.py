@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled, warn_if_delta_is_large
+from pymc_dpdepth.depth_inputs import check_flag, read_points, warn_if_points_are_rows
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.errors import ApproximateSamplingWarning, warn_user
 from pymc_dpdepth.from_model import check_sampler, require_consent
@@ -18,7 +19,6 @@ from pymc_dpdepth.ptr.proposal import (
     finite_rows,
     read_ball,
     read_cap,
-    read_points,
     read_projection,
     read_rows,
     read_settings,
@@ -91,8 +91,9 @@ def propose_test_release(
         before directions apply. Not needed with points.
     center : float or array_like, shape (d,)
         Public center of the ball.
-    points : array_like, shape (p, d), optional
-        Where the depth is released, chosen without X; then no median is.
+    points : array_like or DataFrame, shape (p, d), optional
+        Where the depth is released, chosen without X; then no median is. A data frame, or the path of a CSV or Parquet
+        file, is read by the names of X's columns; an array has them in the same order.
     depth : Projection or "projection"
         Scale ("mad" or "iqr") and directions; the same directions serve test and release.
     directions : Directions or array_like, optional
@@ -137,7 +138,8 @@ def propose_test_release(
     Warns
     -----
     PrivacyLeakWarning
-        If delta >= 1/n, or a seed is given.
+        If delta >= 1/n, a seed is given, or a point equals a row, so that it may have been read off it; for curators,
+        as that warning depends on the rows.
     ApproximateSamplingWarning
         If the draw comes from sequential Monte Carlo.
 
@@ -164,6 +166,8 @@ def propose_test_release(
     ledger = labelled(ledger, label)
     check_data(ledger, X)
     check_sampler(sampler, BALL_SAMPLERS)
+    check_flag("accept_asymptotic", accept_asymptotic)
+    check_flag("progressbar", progressbar)
     settings = read_settings(epsilon, delta, threshold, noise, max_rows_per_unit)
     table = read_rows(X, columns)
     n, d = table.rows.shape
@@ -171,7 +175,8 @@ def propose_test_release(
     ball = read_ball(center, radius, d, needed=points is None)
     cap = read_cap(cap, points)
     rows = finite_rows(table, nonfinite, ball.center)
-    places = None if points is None else ball.units(read_points(points, d))
+    where = None if points is None else read_points(points, table.columns)
+    places = None if where is None else ball.units(where)
     exact = points is not None or exact_in(d, sampler)
     if not exact:
         require_consent(
@@ -190,8 +195,9 @@ def propose_test_release(
     if points is None:
         proposal = settings.proposal(MEDIAN, table.columns, n, 0, record)
     else:
-        record["points"] = np.asarray(points, dtype=np.float64).tolist()
+        record["points"] = where.tolist()
         proposal = settings.proposal(VALUES, table.columns, n, len(places), record, largest=cap)
+        warn_if_points_are_rows(where, rows)
 
     def propose() -> tuple[Diameter, Callable]:
         projected = OutlyingnessTable(ball.units(rows), resolved.directions.matrix(), resolved.scale, cap)

@@ -8,8 +8,10 @@ most. The proofs are in docs/propose_test_release.md.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal, Overflow, localcontext
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -56,9 +58,12 @@ def read_budget(epsilon, delta) -> Budget:
         test, release = (float(number(part, "epsilon")) for part in epsilon)
     else:
         test = release = float(number(epsilon, "epsilon")) / 2
-    delta = float(number(delta, "delta"))
-    if not delta < 1 / 2:
-        raise ValueError(f"delta: expected a number in (0, 0.5), far below 1/n, such as 1e-6; got {delta:g}.")
+    expected = "delta: expected a number in (0, 0.5), far below 1/n, such as 1e-6"
+    if isinstance(delta, bool | np.bool_) or not isinstance(delta, Real):
+        raise TypeError(f"{expected}, got {type(delta).__name__}.")
+    if not 0 < float(delta) < 1 / 2:
+        raise ValueError(f"{expected}, got {float(delta):g}.")
+    delta = float(delta)
     if not (test > 0 and release > 0):
         raise ValueError(f"epsilon: expected two parts above 0, got {test:g} and {release:g}; pass {SPLIT}.")
     return Budget(test, release, delta)
@@ -72,9 +77,11 @@ def unit_cost(budget: Budget, max_rows_per_unit: int) -> tuple[float, float]:
     epsilon = float_above(max_rows_per_unit * written(budget.epsilon))
     if max_rows_per_unit == 1:
         return epsilon, budget.delta
-    one = to_decimal(budget.epsilon)
-    growth = (CONTEXT.multiply(one, max_rows_per_unit).exp(CONTEXT) - 1) / (one.exp(CONTEXT) - 1)
-    delta = float_above(CONTEXT.multiply(to_decimal(budget.delta), growth) * (1 + GUARD))
+    delta = math.inf
+    with localcontext(CONTEXT), suppress(Overflow):
+        one = to_decimal(budget.epsilon)
+        growth = ((one * max_rows_per_unit).exp() - 1) / (one.exp() - 1)
+        delta = float_above(to_decimal(budget.delta) * growth * (1 + GUARD))
     if not delta < 1:
         raise ValueError(
             f"delta: for {max_rows_per_unit} rows per person it grows to {delta:.3g}, which promises nothing; take a "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from pymc_dpdepth.depths.base import check_size
 from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.errors import warn_user
+from pymc_dpdepth.mechanism import positive_integer
 from pymc_dpdepth.privacy.noise import GAUSSIAN
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.proposal import Settings, read_ball, read_cap, read_points, read_projection, read_settings
@@ -76,7 +77,7 @@ def suggest_threshold(
         What rows like the private ones may look like: independent standard normal, or Cauchy, columns, or a function
         (generator, n) -> rows of shape (n, d). Public knowledge alone.
     radius, center, points, cap
-        As for `propose_test_release`, in the units of the population.
+        As for `propose_test_release`, in the units of the population; points as an array, in the order of its columns.
     directions : Directions, "auto" or array_like
         Those of the depth.
     scale : {"mad", "iqr"}
@@ -123,11 +124,12 @@ def suggest_threshold(
     True
     """
     n, d = check_size(n, d)
+    expected = "pass_probability: expected a number in (0, 1), such as 0.99"
+    if isinstance(pass_probability, bool | np.bool_) or not isinstance(pass_probability, Real):
+        raise TypeError(f"{expected}, got {type(pass_probability).__name__}.")
     if not 0 < pass_probability < 1:
-        raise ValueError(f"pass_probability: expected a number in (0, 1), got {pass_probability!r}.")
-    replicates = operator.index(replicates)
-    if replicates < 1:
-        raise ValueError(f"replicates: expected an integer >= 1, got {replicates}.")
+        raise ValueError(f"{expected}, got {pass_probability!r}.")
+    replicates = positive_integer(replicates, "replicates")
     settings = read_settings(epsilon, delta, 1.0, noise, 1)
     with_values = statistic is not None or points is not None
     test = settings.proposal("", (), n, 1 if with_values else 0, {}, largest=1.0).test

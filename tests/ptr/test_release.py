@@ -79,6 +79,23 @@ def test_depth_values(noise, ledger):
     assert ledger.charges == [(4.0, 1e-5, "projection_depth")]
 
 
+def test_points_are_read_by_the_names_of_columns(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["a", "b"])
+    points = pandas.DataFrame({"b": [3.0, 0.0], "id": 7, "a": [0.0, 1.5]})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    for given in (points, tmp_path / "points.csv", str(tmp_path / "points.csv"), [[0.0, 3.0], [1.5, 0.0]]):
+        release = dpd.propose_test_release(frame, **VALUES | {"points": given})
+        assert release.mechanisms[0]["points"] == [[0.0, 3.0], [1.5, 0.0]]
+    one = dpd.propose_test_release(frame, columns=["b"], **VALUES | {"points": points, "directions": None})
+    assert one.mechanisms[0]["points"] == [[3.0], [0.0]]
+
+
+def test_points_that_equal_a_row_are_warned_of():
+    with pytest.warns(dpd.PrivacyLeakWarning, match="equals a row"):
+        dpd.propose_test_release(ROWS, **VALUES | {"points": ROWS[5:6]})
+
+
 def test_noise_of_values_grows_with_their_number():
     # Laplace: p * threshold / epsilon_r, rounding to the grid adds less than a part in 1e6.
     scale = dpd.propose_test_release(ROWS, **VALUES).mechanisms[0]["noise_scale"]
@@ -204,12 +221,43 @@ def test_large_delta_warns():
         ({"max_rows_per_unit": 0}, ValueError, "max_rows_per_unit"),
         ({"columns": ["y"]}, ValueError, "columns"),
         ({"random_seed": -1}, ValueError, "random_seed"),
+        ({"delta": 0.0}, ValueError, r"delta: expected a number in \(0, 0.5\).*1e-6"),
+        ({"delta": -1.0}, ValueError, r"delta: expected a number in \(0, 0.5\).*1e-6"),
+        ({"delta": float("nan")}, ValueError, r"delta: expected a number in \(0, 0.5\).*1e-6"),
+        ({"delta": "1e-6"}, TypeError, r"delta: expected a number in \(0, 0.5\).*1e-6, got str"),
+        ({"delta": True}, TypeError, "delta"),
+        ({"threshold": 1e300}, ValueError, r"threshold: expected.*1e-100 and 1e\+100"),
+        ({"threshold": 5e-324}, ValueError, r"threshold: expected.*1e-100 and 1e\+100"),
+        ({"max_rows_per_unit": 2_000_000}, ValueError, "delta: for 2000000 rows per person"),
+        ({"max_rows_per_unit": 2**53}, ValueError, "delta: for 9007199254740992 rows per person"),
+        ({"radius": True}, TypeError, "radius"),
+        ({"center": [True, False]}, TypeError, "center"),
+        ({"accept_asymptotic": "yes"}, TypeError, "accept_asymptotic"),
+        ({"progressbar": "x"}, TypeError, "progressbar"),
+        ({"points": "nowhere.csv"}, FileNotFoundError, "nowhere.csv"),
+        ({"points": {"z": [3.0], "q": [0.0]}}, ValueError, "points: .*'x0'"),
     ],
 )
 def test_bad_input_is_refused_before_a_charge(options, error, message, ledger):
+    if isinstance(options.get("points"), dict):
+        options = {"points": pytest.importorskip("pandas").DataFrame(options["points"])}
     with pytest.raises(error, match=message):
         dpd.propose_test_release(ROWS[:100], ledger=ledger, **MEDIAN | options)
     assert not ledger.charges
+    if options.keys() & {"threshold", "delta", "max_rows_per_unit"}:
+        with pytest.raises(error, match=message):
+            ptr.release_statistic(ROWS, ptr.Median(), ledger=ledger, **BUDGET | {"threshold": 1.0} | options)
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("threshold", [1e-100, 1e100])
+def test_the_smallest_and_the_largest_thresholds_work(threshold, monkeypatch):
+    monkeypatch.setattr("pymc_dpdepth.ptr.stability_test.StabilityTest.passes", lambda *_: True)
+    rows = ROWS * threshold
+    release = ptr.release_statistic(rows, ptr.Median(), threshold=threshold, **BUDGET)
+    assert np.abs(release.value.values).max() < 30 * threshold
+    assert dpd.propose_test_release(ROWS[:50], **VALUES | {"threshold": threshold}).value.sizes["point"] == 3
+    assert np.isfinite(dpd.propose_test_release(ROWS[:50], **MEDIAN | {"threshold": threshold}).value).all()
 
 
 @pytest.mark.parametrize(

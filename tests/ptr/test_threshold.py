@@ -4,6 +4,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pymc_dpdepth as dpd
@@ -98,7 +99,11 @@ def test_refusals():
         ({"population": 3}, TypeError, "population"),
         ({"population": lambda generator, n: np.zeros(n)}, ValueError, "shape"),
         ({"pass_probability": 1.0}, ValueError, "pass_probability"),
+        ({"pass_probability": "a"}, TypeError, "pass_probability"),
         ({"replicates": 0}, ValueError, "replicates"),
+        ({"replicates": 1.5}, TypeError, "replicates: expected an integer"),
+        ({"points": pd.DataFrame({"b": [0.0], "a": [1.0]})}, TypeError, "points: .*array"),
+        ({"points": "points.csv"}, TypeError, "points: .*array"),
         ({"statistic": "median"}, TypeError, "StableStatistic"),
         ({"radius": None}, TypeError, "radius"),
         ({"scale": "sd"}, ValueError, "scale"),
