@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dpdepth.groups import calls
 from pymc_dpdepth.location_rows import row_of, row_variable
 from pymc_dpdepth.mechanism import ModelMechanism
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, read_prior
@@ -14,6 +15,8 @@ from pymc_dpdepth.randomness import RandomBits
 from pymc_dpdepth.samplers.branch_plan import BranchPlan
 from pymc_dpdepth.samplers.dispatch import plan_draws
 from pymc_dpdepth.samplers.exact import ExactPlan, NoExactSamplerError, draw_prior
+from pymc_dpdepth.samplers.hierarchy_plan import HIERARCHY, HierarchyPlan, plan_hierarchy
+from pymc_dpdepth.samplers.normal_hierarchy import read_hierarchy
 
 __all__ = ["ExactModel", "plan_model"]
 
@@ -36,7 +39,22 @@ class PlannedMechanism:
     base: str | None
     row: int
 
-    def place(self, theta: np.ndarray, values: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
+    @property
+    def mechanisms(self) -> list[ModelMechanism]:
+        """The one mechanism."""
+        return [self.mechanism]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the public records of the mechanisms."""
+        return [self.plan.describe()]
+
+    def draw(self, bits: RandomBits, draws: int, values: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]):
+        """Return locations (draws, d) by mechanism, and add the values of free variables."""
+        theta = self.plan.draw(self.mechanism.rows, bits, draws)
+        self._place(theta, values, shapes)
+        return {self.mechanism.settings.name: theta}
+
+    def _place(self, theta: np.ndarray, values: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
         """Put locations (draws, d) into the values of the free variables."""
         if self.base is not None:
             whole = values.setdefault(self.base, np.empty((len(theta), *shapes[self.base])))
@@ -48,19 +66,50 @@ class PlannedMechanism:
 
 
 @dataclass(frozen=True, eq=False)
+class PlannedHierarchy:
+    """The groups of one call under a normal hierarchy.
+
+    Attributes
+    ----------
+    mechanisms : list of ModelMechanism
+        In the order of the location's rows.
+    plan : HierarchyPlan
+    """
+
+    mechanisms: list[ModelMechanism]
+    plan: HierarchyPlan
+
+    base = None
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the public records of the groups."""
+        return self.plan.describe()
+
+    def draw(self, bits: RandomBits, draws: int, values: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]):
+        """Return locations (draws, d) by group, and add the values of hyperparameters and location."""
+        hyper, theta = self.plan.draw([mechanism.rows for mechanism in self.mechanisms], bits, draws)
+        for block in self.plan.hierarchy.prior.blocks:
+            part = hyper[:, block.columns]
+            values[block.name] = part[:, 0] if block.scalar else part
+        location = self.plan.hierarchy.location
+        values[location.name] = theta[:, :, 0] if location.ndim == 1 else theta
+        return {mechanism.settings.name: theta[:, g] for g, mechanism in enumerate(self.mechanisms)}
+
+
+@dataclass(frozen=True, eq=False)
 class ExactModel:
     """Exact draws of all free variables of a model.
 
     Attributes
     ----------
-    plans : list of PlannedMechanism
+    plans : list of PlannedMechanism or PlannedHierarchy
     others : dict of str to ProductPrior
         Free variables that no mechanism has as its location: they come from their prior.
     shapes : dict of str to tuple of int
         Of the variables whose rows are locations.
     """
 
-    plans: list[PlannedMechanism]
+    plans: list[PlannedMechanism | PlannedHierarchy]
     others: dict[str, ProductPrior]
     shapes: dict[str, tuple[int, ...]]
 
@@ -68,9 +117,7 @@ class ExactModel:
         """Return the locations of the mechanisms (draws, d) and the values of the free variables, by name."""
         locations, values = {}, {}
         for planned in self.plans:
-            theta = planned.plan.draw(planned.mechanism.rows, bits, draws)
-            locations[planned.mechanism.settings.name] = theta
-            planned.place(theta, values, self.shapes)
+            locations |= planned.draw(bits, draws, values, self.shapes)
         for name, prior in self.others.items():
             part = draw_prior(prior, bits, draws)
             values[name] = part[:, 0] if prior.blocks[0].scalar else part
@@ -82,8 +129,8 @@ class ExactModel:
         return "+".join(sorted({planned.plan.sampler for planned in self.plans}))
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the public records of the mechanisms, in their order."""
-        return [planned.plan.describe() for planned in self.plans]
+        """Return the public records of the mechanisms, by call."""
+        return [record for planned in self.plans for record in planned.records()]
 
     @property
     def guarantee(self) -> str:
@@ -103,10 +150,10 @@ def plan_model(model: Any, mechanisms: list[ModelMechanism], sampler: str) -> Ex
     foreign = [v.name for v in (*model.observed_RVs, *model.potentials) if v.name not in names]
     if foreign:
         raise NoExactSamplerError(f"{foreign} change the prior of the location, and exact draws need the prior itself")
-    plans: list[PlannedMechanism] = []
+    plans: list[PlannedMechanism | PlannedHierarchy] = []
     taken: set[Any] = set()
-    for mechanism in mechanisms:
-        plans.append(_plan_mechanism(model, mechanism, sampler, taken))
+    for call in calls(mechanisms):
+        plans.extend(_plan_call(model, call, sampler, taken))
     bases = {planned.base for planned in plans if planned.base is not None}
     drawn = {key if isinstance(key, str) else key[0] for key in taken}
     shapes = {name: shape for name, shape in model.eval_rv_shapes().items() if name in bases} if bases else {}
@@ -116,6 +163,47 @@ def plan_model(model: Any, mechanisms: list[ModelMechanism], sampler: str) -> Ex
             raise NoExactSamplerError(f"the rows {sorted(missing)} of {name!r} belong to no group of a mechanism")
     others = {v.name: _other_prior(v, model) for v in model.free_RVs if v.name not in drawn}
     return ExactModel(plans, others, shapes)
+
+
+def _plan_call(model: Any, call: list[ModelMechanism], sampler: str, taken: set[Any]) -> list:
+    """Return the plans of one call's mechanisms, one by one where their priors are independent."""
+    grouped = call[0].settings.group is not None
+    if sampler != HIERARCHY or not grouped:
+        before = set(taken)
+        try:
+            return [_plan_mechanism(model, mechanism, sampler, taken) for mechanism in call]
+        except NoExactSamplerError as reason:
+            if not grouped or sampler != "auto":
+                raise
+            refusal = f"{reason}; "
+        taken.clear()
+        taken.update(before)
+    else:
+        refusal = ""
+    try:
+        return [_plan_hierarchy(model, call, taken)]
+    except NoExactSamplerError as reason:
+        raise NoExactSamplerError(f"{refusal}{reason}") from None
+
+
+def _plan_hierarchy(model: Any, call: list[ModelMechanism], taken: set[Any]) -> PlannedHierarchy:
+    """Return the plan of one call's groups under a normal hierarchy."""
+    rows = [row_of(mechanism.location) for mechanism in call]
+    base = rows[0][0] if rows[0] is not None else None
+    if base not in model.free_RVs or any(row is None or row[0] is not base for row in rows):
+        raise NoExactSamplerError("the location is not one free variable of the model with a row for each group")
+    if [index for _, index in rows] != list(range(model.eval_rv_shapes()[base.name][0])):
+        raise NoExactSamplerError("rows of the location belong to no group of the mechanism")
+    settings = [mechanism.settings for mechanism in call]
+    hierarchy = read_hierarchy(base, (len(call), settings[0].d))
+    for variable in (base, *(block.variable for block in hierarchy.prior.blocks)):
+        if variable not in model.free_RVs:
+            raise NoExactSamplerError("a hyperparameter is not a free variable of the model")
+        _refuse_restricting_transform(variable, model)
+        if any(variable.name == (key if isinstance(key, str) else key[0]) for key in taken):
+            raise NoExactSamplerError(f"two mechanisms share the variable {variable.name!r}")
+        taken.add(variable.name)
+    return PlannedHierarchy(call, plan_hierarchy(settings, hierarchy))
 
 
 def _plan_mechanism(model: Any, mechanism: ModelMechanism, sampler: str, taken: set[Any]) -> PlannedMechanism:

@@ -19,11 +19,13 @@ from pymc_dpdepth.randomness import RandomBits, random_bits
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.dispatch import EXACT_DRAWS
 from pymc_dpdepth.samplers.exact import NoExactSamplerError
+from pymc_dpdepth.samplers.hierarchy_plan import HIERARCHY
 from pymc_dpdepth.samplers.markov import MARKOV_SAMPLERS, choose_markov, sample_markov
 
 __all__ = ["SAMPLERS", "check_sampler", "exact_or_consent", "release", "sample_exact"]
 
-SAMPLERS = ("auto", *EXACT_DRAWS, *MARKOV_SAMPLERS)
+EXACT_OF_MODELS = (*EXACT_DRAWS, HIERARCHY)
+SAMPLERS = ("auto", *EXACT_OF_MODELS, *MARKOV_SAMPLERS)
 
 
 def sample_exact(
@@ -48,7 +50,7 @@ def sample_exact(
         The draws are independent; chains only give the shape that ArviZ expects.
     model : pm.Model, optional
         The model on the context stack by default.
-    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "planar"}
+    sampler : {"auto", "segments", "boxes", "products", "branch_and_bound", "planar", "hierarchy"}
         "auto" takes the one that fits; another word insists on it.
     public : sequence of str
         Names of observed variables and other Potentials without private data. Exact draws are not available with any.
@@ -83,7 +85,7 @@ def sample_exact(
     import pymc as pm
 
     draws, chains = positive_integer(draws, "draws"), positive_integer(chains, "chains")
-    check_sampler(sampler, ("auto", *EXACT_DRAWS))
+    check_sampler(sampler, ("auto", *EXACT_OF_MODELS))
     model = pm.modelcontext(model)
     mechanisms = read_mechanisms(model, public)
     exact = plan_model(model, mechanisms, sampler)
@@ -115,8 +117,9 @@ def release(
     model : pm.Model, optional
         The model of a trace.
     sampler : str
-        "auto" takes "segments", "boxes", "products" or "branch_and_bound" where one fits, and otherwise, if
-        `accept_asymptotic` allows it, "nuts" for a smooth depth or "smc" for a step depth. "slice" is available too.
+        "auto" takes "segments", "boxes", "products", "branch_and_bound" or "hierarchy" (groups under a normal
+        hierarchy) where one fits, and otherwise, if `accept_asymptotic` allows it, "nuts" for a smooth depth or "smc"
+        for a step depth. "slice" is available too.
     accept_asymptotic : bool
         Allow a draw of a Markov chain, whose epsilon is nominal.
     ledger : BudgetLedger, optional

@@ -115,7 +115,9 @@ def _fill_levels(
         significands[level], exponents[level] = normalise(s, e)
 
 
-def level_weights(keys: np.ndarray, floors: np.ndarray, base: WeightBase) -> tuple[np.ndarray, np.ndarray, int]:
+def level_weights(
+    keys: np.ndarray, floors: np.ndarray, base: WeightBase, highest: int | None = None
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the weights of levels 0, ..., ceil(n/2), and of all higher levels together where ties reach there.
 
     Parameters
@@ -124,6 +126,8 @@ def level_weights(keys: np.ndarray, floors: np.ndarray, base: WeightBase) -> tup
     floors : ndarray of int64, shape (M, 2)
     base : WeightBase
         Of one level, 1/n of depth.
+    highest : int, optional
+        Level at which depths are cut off, between ceil(n/2) and what the ties of keys allow, its value by default.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def level_weights(keys: np.ndarray, floors: np.ndarray, base: WeightBase) -> tup
     """
     count, n = keys.shape
     half = (n + 1) // 2
-    highest = int(tied_level(keys))
+    highest = int(tied_level(keys)) if highest is None else highest
     significands, exponents = np.zeros(half + 2), np.zeros(half + 2, dtype=np.int64)
     masses = box_masses(keys, floors)
     _fill_levels(significands[:-1], exponents[:-1], *masses, highest, *base.scaled_complement(1), *base.table)
@@ -148,11 +152,13 @@ def level_weights(keys: np.ndarray, floors: np.ndarray, base: WeightBase) -> tup
     return significands, exponents, MASS_ROUNDINGS * count + POWER_ROUNDINGS + 4
 
 
-def level_intervals(keys: np.ndarray, floors: np.ndarray, base: WeightBase, precision: int) -> list[Interval]:
+def level_intervals(
+    keys: np.ndarray, floors: np.ndarray, base: WeightBase, precision: int, highest: int | None = None
+) -> list[Interval]:
     """Return the same weights between integers, in the same order."""
     n = keys.shape[1]
     half = (n + 1) // 2
-    highest = int(tied_level(keys))
+    highest = int(tied_level(keys)) if highest is None else highest
     spare = precision + 2 * (len(keys) + half).bit_length()
     step = base.complement(1, spare)
     weights = [Interval(0, 0)] * (half + 2)
@@ -185,21 +191,24 @@ class BoxLaw:
     floors : ndarray of int64, shape (M, 2)
     base : WeightBase
         Of one level: b >= exp(-epsilon/2).
+    highest : int or None
+        Level at which depths are cut off, see `level_weights`.
     """
 
     keys: np.ndarray
     floors: np.ndarray
     base: WeightBase
+    highest: int | None = None
 
     def draw(self, bits: RandomBits, draws: int) -> np.ndarray:
         """Draw cells, shape (draws, M)."""
-        weights = level_weights(self.keys, self.floors, self.base)
+        weights = level_weights(self.keys, self.floors, self.base, self.highest)
         levels = choose(*weights, self.intervals, bits, draws)
         return draw_cells(*self.boxes(levels), self.floors, bits)
 
     def intervals(self, precision: int) -> list[Interval]:
         """Return the weights of the levels between integers."""
-        return level_intervals(self.keys, self.floors, self.base, precision)
+        return level_intervals(self.keys, self.floors, self.base, precision, self.highest)
 
     def boxes(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the first and last cells of the boxes of levels, each of shape (len(levels), M)."""

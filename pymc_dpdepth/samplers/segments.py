@@ -130,12 +130,20 @@ class SegmentLaw:
         Univariate depth.
     base : WeightBase
         Of one count.
+    largest : int or None
+        Where counts are cut off.
     """
 
     keys: np.ndarray
     floors: np.ndarray
     code: int
     base: WeightBase
+    largest: int | None = None
+
+    def counts(self, j: int) -> np.ndarray:
+        """Return the counts of direction j's segments, shape (2n + 1,)."""
+        counts = segment_counts(self.keys[j], self.code)
+        return counts if self.largest is None else np.minimum(counts, self.largest)
 
     def draw(self, bits: RandomBits, draws: int) -> np.ndarray:
         """Draw cells, shape (draws, M)."""
@@ -143,7 +151,7 @@ class SegmentLaw:
         first, last = np.empty((draws, count), dtype=np.int64), np.empty((draws, count), dtype=np.int64)
         for j in range(count):
             ends = segments_of(self.keys[j])
-            counts = segment_counts(self.keys[j], self.code)
+            counts = self.counts(j)
             weights = segment_weights(*ends, counts, *self.floors[j], *self.base.table)
             chosen = choose(*weights, SEGMENT_ROUNDINGS, lambda p, j=j: self.intervals(j, p), bits, draws)
             first[:, j], last[:, j] = ends[0][chosen], ends[1][chosen]
@@ -152,7 +160,7 @@ class SegmentLaw:
     def intervals(self, j: int, precision: int) -> list[Interval]:
         """Return the weights of direction j's segments between integers."""
         first, last = (ends.tolist() for ends in segments_of(self.keys[j]))
-        counts, floors = segment_counts(self.keys[j], self.code).tolist(), self.floors[j].tolist()
+        counts, floors = self.counts(j).tolist(), self.floors[j].tolist()
         masses = [cell_count(a, b, *floors) if a <= b else 0 for a, b in zip(first, last, strict=True)]
         top = max(count for count, cells in zip(counts, masses, strict=True) if cells)
         # Ties and gaps share counts, and each power is worked out once.
