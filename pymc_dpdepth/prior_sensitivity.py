@@ -65,12 +65,11 @@ def compute_log_prior_and_potential(idata: Any, *, model: Any = None, extend_inf
     With hierarchical priors `log_prior` holds the location's prior given the hyperparameters, and theirs. To scale the
     hyperpriors alone, as [1]_ advises, name them: ``az.psense_summary(idata, prior_var_names=["mu", "tau"])``. With
     several mechanisms, or groups, ``likelihood_var_names=`` picks Potentials; without it all epsilons are scaled
-    together. Observed variables with public data and Potentials that are no mechanisms are left out. A "/" in a name,
-    which a tree does not allow, becomes "|".
+    together. Observed variables with public data and Potentials that are no mechanisms are left out.
 
     ArviZ's plots of power-scaling fail on a posterior of a single variable (arviz-plots 1.3). To such a posterior the
-    location of each mechanism is added once more, under the name of its Potential, as `Release.locations` has it;
-    ``var_names=["location"]`` plots one of the two.
+    location of each mechanism is added once more, under the name of its Potential; ``var_names=["location"]`` plots
+    one of the two.
 
     Where draws share a value, as under a uniform prior and for step depths, ArviZ could not fit its tails; such values
     are moved apart by up to 1.5e-11 of the largest (of 1, if that is more).
@@ -105,7 +104,7 @@ def compute_log_prior_and_potential(idata: Any, *, model: Any = None, extend_inf
     values = free_draws(idata, model)
     points = locations(mechanisms, model, values)
     potentials = {
-        _tree_name(mechanism.settings.name): objectives(mechanism, theta)
+        mechanism.settings.name: objectives(mechanism, theta)
         for mechanism, theta in zip(mechanisms, points, strict=True)
     }
     groups = {
@@ -128,7 +127,7 @@ def _add_locations(idata: Any, mechanisms: list[ModelMechanism], points: list[np
     posterior = idata["posterior"]
     shape = tuple(posterior.sizes[dim] for dim in SAMPLE_DIMS)
     for mechanism, theta in zip(mechanisms, points, strict=True):
-        name = _tree_name(mechanism.settings.name)
+        name = mechanism.settings.name
         dims = [*SAMPLE_DIMS, *_coordinate_dims(posterior, mechanism, name)]
         posterior[name] = xr.DataArray(theta.reshape(*shape, -1), dims=dims)
 
@@ -138,11 +137,6 @@ def _coordinate_dims(posterior: Any, mechanism: ModelMechanism, name: str) -> tu
     own = posterior[mechanism.location.name].dims[-1:] if mechanism.location.name in posterior else ()
     fits = own and own[0] not in SAMPLE_DIMS and posterior.sizes[own[0]] == mechanism.settings.d
     return (str(own[0]),) if fits else (f"{name}_dim_0",)
-
-
-def _tree_name(name: str) -> str:
-    """Return a name without "/", which is what separates the groups of a tree."""
-    return name.replace("/", "|")
 
 
 def _labelled(values: dict[str, np.ndarray], posterior: Any, model: Any, meaning: str) -> Any:

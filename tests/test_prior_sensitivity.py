@@ -306,3 +306,30 @@ def test_what_does_not_belong_together_is_refused():
     refused(idata.isel(draw=slice(0, 0)), model, ValueError, "each of length 1 or more")
     refused(idata.isel(chain=0), model, ValueError, "chain and draw")
     refused(idata, "model", TypeError, "expected the pm.Model")
+
+
+# What stands in the tree
+
+
+def test_a_single_variable_gets_the_location_beside_it_and_more_get_none():
+    idata = prior_draws(build(PRIORS["normal"]))
+    compute_log_prior_and_potential(idata, model=build(PRIORS["normal"]))
+    assert idata.posterior["median"].dims == ("chain", "draw", "location_dim_0")
+    np.testing.assert_array_equal(idata.posterior["median"], idata.posterior["location"])
+    several = prior_draws(build(hierarchy))
+    compute_log_prior_and_potential(several, model=build(hierarchy))
+    assert set(several.posterior.data_vars) == {"location", "mu", "tau"}
+
+
+@quiet
+def test_groups_have_a_variable_each():
+    coords = {"group": ["x", "y"], "coordinate": ["a", "b"]}
+    with pm.Model(coords=coords) as model:
+        location = pm.Normal("location", 0, 3, dims=("group", "coordinate"))
+        labels = np.repeat(coords["group"], 20)
+        dpd.exponential_mechanism("median", location, ROWS, groups=labels, epsilon=1.0, directions="axes")
+    idata = compute_log_prior_and_potential(dpd.sample_exact(150, model=model, random_seed=1), model=model)
+    assert list(idata["log_likelihood"].data_vars) == ["median[x]", "median[y]"]
+    np.testing.assert_array_equal(idata.posterior["median[x]"], idata.posterior["location"][:, :, 0])
+    one = az.psense_summary(idata, var_names=["location"], likelihood_var_names=["median[y]"])["likelihood"]
+    assert one.loc[["location[y, a]", "location[y, b]"]].min() > one.loc[["location[x, a]", "location[x, b]"]].max()
