@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import decimal
+import io
 import numbers
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CURES", "REAL_KINDS", "NotReal", "from_array", "from_arrow", "from_pandas", "from_polars"]
+__all__ = ["CURES", "REAL_KINDS", "NotReal", "from_array", "from_arrow", "from_csv", "from_pandas", "from_polars"]
 
 REAL_KINDS = "biuf"  # numpy's kinds of dtype: boolean, signed, unsigned, floating
 
@@ -83,6 +85,31 @@ def from_pandas(series: Any) -> np.ndarray:
     if types.is_object_dtype(dtype) and types.infer_dtype(series) != "string":
         raise NotReal("objects")
     raise NotReal("text" if types.is_string_dtype(dtype) else "objects")
+
+
+def from_csv(series: Any) -> np.ndarray:
+    """Convert a column of a CSV file whose type pandas found out.
+
+    It takes for text or objects also numbers among which are integers of many digits, and truth values of which some
+    are missing. Read as numbers, which is the rule for CSV files, they are no text.
+    """
+    import pandas as pd
+    from pandas.api import types
+
+    if types.is_bool_dtype(series.dtype) or types.is_numeric_dtype(series.dtype):
+        return from_pandas(series)
+    if types.infer_dtype(series, skipna=True) == "boolean":
+        return series.astype(np.float64).to_numpy()
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([[cell] for cell in series.dropna()])
+    text.seek(0)
+    converted = np.full(len(series), np.nan)
+    try:
+        present = pd.read_csv(text, header=None, dtype=np.float64, low_memory=False)[0].to_numpy()
+    except ValueError:
+        raise NotReal("text") from None
+    converted[series.notna().to_numpy()] = present
+    return converted
 
 
 def from_polars(series: Any) -> np.ndarray:

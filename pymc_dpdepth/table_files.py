@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-__all__ = ["csv_header", "file_kind", "open_parquet", "parquet_names", "read_csv"]
+__all__ = ["OtherTypeError", "csv_header", "csv_pieces", "file_kind", "open_parquet", "parquet_names", "read_csv"]
 
 _KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _FIRST_EXACT_PANDAS = (3, 1)  # from here on pandas reads each decimal to the nearest float64 without being asked
@@ -23,6 +23,10 @@ _NO_NAMES = frozenset(
     "True TRUE true False FALSE false NA N/A n/a #N/A #NA <NA> NULL null None NaN nan -NaN -nan".split()
 ) | {"#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 _ARROW_INDEX_PREFIX = "__index_level_"  # the name under which pandas stores an index that has none
+
+
+class OtherTypeError(Exception):
+    """A cell is not of the type that was asked for."""
 
 
 def file_kind(path: Path) -> str:
@@ -79,14 +83,17 @@ def read_csv(path: Path, header: Sequence[str], wanted: Sequence[int]) -> Any:
     return frame
 
 
-def open_parquet(path: Path) -> Any:
-    """Return the open file, from which columns can be read one at a time."""
+def open_parquet(path: Path, buffer: int = 0) -> Any:
+    """Return the open file, from which columns can be read one at a time.
+
+    With a buffer, of so many bytes, a column of a row group is read in pieces, too.
+    """
     try:
         import pyarrow.parquet as parquet
     except ImportError:
         raise ImportError('Reading Parquet needs pyarrow: pip install "pymc_dpdepth[parquet]"') from None
     try:
-        return parquet.ParquetFile(path)
+        return parquet.ParquetFile(path, buffer_size=buffer)
     except ValueError:  # pyarrow's errors about content are ValueErrors
         raise ValueError(f"Expected a Parquet file; {path} is empty or not one.") from None
 
@@ -96,8 +103,26 @@ def parquet_names(file: Any) -> list[str]:
     return [name for name in file.schema_arrow.names if not name.startswith(_ARROW_INDEX_PREFIX)]
 
 
-def _parse(path: Path, width: int, dtype: dict[int, type]) -> Any:
-    """Return the rows behind the header, or None where a cell is not of the wanted type."""
+def csv_pieces(path: Path, width: int, dtype: dict[int, type], size: int | None = None) -> Iterator[Any]:
+    """Yield the rows behind the header in DataFrames of at most `size` rows, or in one.
+
+    Parameters
+    ----------
+    path : path
+    width : int
+        Number of columns.
+    dtype : dict of int to type
+        Types by position; of the other columns pandas finds one, for each piece.
+    size : int, optional
+        All rows at once without it.
+
+    Raises
+    ------
+    OtherTypeError
+        If a cell is not of its type.
+    ValueError
+        If the file is not that of a table.
+    """
     import pandas as pd
 
     options: dict[str, Any] = {"header": None, "names": range(width), "index_col": False, "dtype": dtype}
@@ -105,22 +130,41 @@ def _parse(path: Path, width: int, dtype: dict[int, type]) -> Any:
     options["skip_blank_lines"] = width > 1
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) < _FIRST_EXACT_PANDAS:
         options["float_precision"] = "round_trip"
-    with _opened(path) as handle, warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # raised where fields beyond the header would be lost
+    with _opened(path) as handle:
         _first_line(handle)
-        try:
-            return pd.read_csv(handle, low_memory=False, **options)
-        except pd.errors.EmptyDataError:
-            return pd.DataFrame({j: np.empty(0) for j in range(width)})
-        except (pd.errors.ParserError, pd.errors.ParserWarning):
-            raise ValueError(
-                f"Expected {width} fields, as many as there are names, in each line of {path}; a line has more, or an "
-                "open quotation mark. Repair the file, or read it yourself and pass the DataFrame."
-            ) from None
-        except UnicodeError:
-            raise
-        except ValueError:
-            return None
+        reader = None
+        while True:
+            try:
+                with warnings.catch_warnings():  # a warning is raised where fields beyond the header would be lost
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                    if reader is None:
+                        reader = pd.read_csv(handle, low_memory=False, iterator=True, **options)
+                    piece = reader.read() if size is None else reader.get_chunk(size)
+            except (pd.errors.EmptyDataError, StopIteration):
+                return
+            except (pd.errors.ParserError, pd.errors.ParserWarning):
+                raise ValueError(
+                    f"Expected {width} fields, as many as there are names, in each line of {path}; a line has more, or "
+                    "an open quotation mark. Repair the file, or read it yourself and pass the DataFrame."
+                ) from None
+            except UnicodeError:
+                raise
+            except ValueError:
+                raise OtherTypeError from None
+            yield piece
+            if size is None:
+                return
+
+
+def _parse(path: Path, width: int, dtype: dict[int, type]) -> Any:
+    """Return the rows behind the header, or None where a cell is not of the wanted type."""
+    import pandas as pd
+
+    try:
+        pieces = list(csv_pieces(path, width, dtype))
+    except OtherTypeError:
+        return None
+    return pieces[0] if pieces else pd.DataFrame({j: np.empty(0) for j in range(width)})
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """Named columns that are converted one at a time.
 
     `convert` maps a position to float64 of shape (n,), or raises `table_columns.NotReal`; `labels` are what the caller
@@ -111,8 +111,8 @@ def read_table(data: Any, columns: Any = None) -> Table:
     >>> read_table([[1.0, 2.0], [3.0, None], [5.0, 6.0]])
     Table(3 rows, columns=('x0', 'x1'))
     """
-    source = _source(data, columns)
-    positions = _positions(source, columns)
+    source = _recognised(data, columns)
+    positions = positions_of(source, columns)
     names = tuple(source.names[position] for position in positions)
     if source.matrix is not None:
         kept = source.matrix if positions == list(range(len(source.names))) else source.matrix[:, positions]
@@ -124,14 +124,19 @@ def read_table(data: Any, columns: Any = None) -> Table:
             converted.append(source.convert(position))
         except table_columns.NotReal as reason:
             refused[position] = str(reason)
-    if refused:
-        found = "; ".join(f"{source.listed([position])} holds {what}" for position, what in refused.items())
-        cures = ", ".join(table_columns.CURES[what] for what in dict.fromkeys(refused.values()))
-        raise ValueError(f"Expected real numbers; column {found}. Leave it out with columns=[...], or {cures}.")
+    refuse_columns(source, refused)
     rows = np.empty((len(converted[0]), len(converted)), dtype=np.float64)
     for j, column in enumerate(converted):
         rows[:, j] = column
     return Table(rows, names)
+
+
+def refuse_columns(source: Source, refused: dict[int, str]) -> None:
+    """Refuse columns, by position, that do not hold real numbers but what is a key of `table_columns.CURES`."""
+    if refused:
+        found = "; ".join(f"{source.listed([position])} holds {what}" for position, what in refused.items())
+        cures = ", ".join(table_columns.CURES[what] for what in dict.fromkeys(refused.values()))
+        raise ValueError(f"Expected real numbers; column {found}. Leave it out with columns=[...], or {cures}.")
 
 
 def apply_nonfinite(rows: np.ndarray, columns: Sequence[str], nonfinite: str, center: Any) -> np.ndarray:
@@ -180,7 +185,7 @@ def apply_nonfinite(rows: np.ndarray, columns: Sequence[str], nonfinite: str, ce
     return np.ascontiguousarray(np.where(finite, rows, center))
 
 
-def _source(data: Any, columns: Any) -> _Source:
+def _recognised(data: Any, columns: Any) -> Source:
     """Recognise the kind of data. A library whose object was passed is imported already, so none is imported to ask."""
     if isinstance(data, str | os.PathLike):
         return _file(Path(data), columns)
@@ -189,7 +194,7 @@ def _source(data: Any, columns: Any) -> _Source:
     if pandas is not None and isinstance(data, pandas.Series):
         data = data.to_frame("x0" if data.name is None else data.name)
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return _labelled(
+        return labelled_source(
             list(data.columns),
             lambda j: table_columns.from_pandas(data.iloc[:, j]),
             data.to_numpy() if (data.dtypes == np.float64).all() else None,
@@ -199,9 +204,9 @@ def _source(data: Any, columns: Any) -> _Source:
     if polars is not None and isinstance(data, polars.LazyFrame):
         data = data.collect()
     if polars is not None and isinstance(data, polars.DataFrame):
-        return _labelled(data.columns, lambda j: table_columns.from_polars(data.to_series(j)))
+        return labelled_source(data.columns, lambda j: table_columns.from_polars(data.to_series(j)))
     if arrow is not None and isinstance(data, arrow.Table):
-        return _labelled(data.column_names, lambda j: table_columns.from_arrow(data.column(j)))
+        return labelled_source(data.column_names, lambda j: table_columns.from_arrow(data.column(j)))
     if xarray is not None and isinstance(data, xarray.DataArray):
         return _dataarray(data)
     if isinstance(data, Sequence) and not isinstance(data, bytes | bytearray) or hasattr(data, "__array__"):
@@ -212,15 +217,24 @@ def _source(data: Any, columns: Any) -> _Source:
     )
 
 
-def _labelled(labels: Sequence[Hashable], convert: Any, matrix: np.ndarray | None = None) -> _Source:
-    return _Source([str(label) for label in labels], labels, convert, matrix)
+def labelled_source(labels: Sequence[Hashable], convert: Any, matrix: np.ndarray | None = None) -> Source:
+    """Return columns under the labels that the caller may use."""
+    return Source([str(label) for label in labels], labels, convert, matrix)
 
 
-def _file(path: Path, columns: Any) -> _Source:
+def _file(path: Path, columns: Any) -> Source:
     if table_files.file_kind(path) == "parquet":
         file = table_files.open_parquet(path)
         names = table_files.parquet_names(file)
-        return _labelled(names, lambda j: table_columns.from_arrow(file.read([names[j]]).column(names[j])))
+        return labelled_source(names, lambda j: table_columns.from_arrow(file.read([names[j]]).column(names[j])))
+    header, named = csv_source(path, columns)
+    frame = table_files.read_csv(path, header, positions_of(named, columns))
+    refuse_no_rows(path, named, len(frame))
+    return replace(named, convert=lambda j: table_columns.from_csv(frame[j]))
+
+
+def csv_source(path: Path, columns: Any) -> tuple[list[str], Source]:
+    """Return the first line of a CSV file, and its columns, which cannot be converted yet."""
     header = table_files.csv_header(path)
     if columns is None and "" in header:
         raise ValueError(
@@ -230,20 +244,20 @@ def _file(path: Path, columns: Any) -> _Source:
     # A first line of words may be a row of a table of words. It is known to hold names where the caller knows one of
     # them, or once all its columns have been read as numbers.
     asked = [] if columns is None else [columns] if isinstance(columns, str | int | np.integer) else list(columns)
-    named = replace(
-        _labelled([name or f"(column {j + 1}, without a name)" for j, name in enumerate(header)], None),
-        shown=any(label in header for label in asked),
-    )
-    frame = table_files.read_csv(path, header, _positions(named, columns))
-    if not len(frame) and not named.shown:
+    names = [name or f"(column {j + 1}, without a name)" for j, name in enumerate(header)]
+    return header, replace(labelled_source(names, None), shown=any(label in header for label in asked))
+
+
+def refuse_no_rows(path: Path, source: Source, n: int) -> None:
+    """Refuse a CSV file without rows whose names are not known to be names."""
+    if not n and not source.shown:
         raise ValueError(
             f"Expected rows below the column names in {path}; there are none, so the one line may be a row (not "
             "shown). If it holds names, pass them as columns=[...]."
         )
-    return replace(named, convert=lambda j: table_columns.from_pandas(frame[j]))
 
 
-def _dataarray(data: Any) -> _Source:
+def _dataarray(data: Any) -> Source:
     source = _array(data.to_numpy())
     names = source.names
     if data.ndim == 1:
@@ -253,7 +267,7 @@ def _dataarray(data: Any) -> _Source:
     return replace(source, names=names)
 
 
-def _array(data: Any) -> _Source:
+def _array(data: Any) -> Source:
     """Arrays and nested lists."""
     masked = isinstance(data, np.ma.MaskedArray)
     try:
@@ -280,10 +294,10 @@ def _array(data: Any) -> _Source:
 
     width = range(values.shape[1])
     matrix = None if masked or values.dtype.kind not in table_columns.REAL_KINDS else values
-    return _Source([f"x{j}" for j in width], width, convert, matrix)
+    return Source([f"x{j}" for j in width], width, convert, matrix)
 
 
-def _positions(source: _Source, columns: Any) -> list[int]:
+def positions_of(source: Source, columns: Any) -> list[int]:
     """Return the positions of the wanted columns."""
     names = source.names
     if len(set(names)) < len(names):
@@ -306,7 +320,7 @@ def _positions(source: _Source, columns: Any) -> list[int]:
     return chosen
 
 
-def _position(source: _Source, label: Any) -> int:
+def _position(source: Source, label: Any) -> int:
     """Return the position of one column, by its label or its name."""
     if not isinstance(label, bool | np.bool_):  # True == 1 would select the second column of an array
         for known in (source.labels, source.names):

@@ -84,7 +84,7 @@ def test_seldom_used_heavy_modules_are_imported_where_they_are_used(path):
 
 FOUNDATIONS = (
     "errors bits decimals grid families graph_values priors location_rows normal_vector prior_strings randomness "
-    "tables table_columns table_files record_fields record_files frozen"
+    "tables table_columns table_files table_pieces record_fields record_files frozen"
 ).split()
 LAYERS = {name: 0 for name in FOUNDATIONS} | {
     "depths": 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,17 +55,21 @@ class _Counts(Family):
         """Return the names of the columns, or of the groups."""
         return list(columns) if self.labels is None else list(self.labels.values())
 
-    def check(self, rows: np.ndarray, columns: Sequence[str]) -> None:
+    def check(self, pieces: Iterable[np.ndarray], columns: Sequence[str]) -> None:
         """Refuse entries that are no counts, unknown codes of groups, and sizes that differ from those given."""
-        counted = rows if self.sizes is None else rows[:, :1]
-        for name, column in zip(columns, counted.T, strict=False):
-            if not self._valid(column):
-                raise ValueError(f"Expected {self._law} in column {name!r}; another number came.")
+        codes = np.fromiter(() if self.sizes is None else self.sizes, dtype=np.float64)
+        found, total = np.zeros(len(codes), dtype=np.int64), 0
+        for rows in pieces:
+            counted = rows if self.sizes is None else rows[:, :1]
+            for name, column in zip(columns, counted.T, strict=False):
+                if not self._valid(column):
+                    raise ValueError(f"Expected {self._law} in column {name!r}; another number came.")
+            if self.sizes is not None:
+                found += (rows[:, 1:] == codes).sum(axis=0)
+                total += len(rows)
         if self.sizes is None:
             return
-        codes = np.fromiter(self.sizes, dtype=np.float64)
-        found = [int((rows[:, 1] == code).sum()) for code in codes]
-        if sum(found) < len(rows):
+        if found.sum() < total:
             raise ValueError(
                 f"Expected in column {self.by!r} only the codes of groups that are in sizes=; another code came. Codes "
                 "are public: add the group with its size, or leave its rows out."

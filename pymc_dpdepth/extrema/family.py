@@ -6,7 +6,7 @@ them, and how they would vary if the estimated model were true. docs/extrema_fam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,11 +62,12 @@ class Family:
             'nonfinite="raise", or give the family a method centers(columns).'
         )
 
-    def check(self, rows: np.ndarray, columns: Sequence[str]) -> None:
+    def check(self, pieces: Iterable[np.ndarray], columns: Sequence[str]) -> None:
         """Refuse rows that do not fit the public settings (codes that are no 0 or 1, sizes of groups that differ).
 
-        Called once, with all rows, without missing entries, before anything is charged. What is refused depends on
-        the rows, so the error is for the curator; its message holds names of columns and no entry of a row.
+        Called once, before anything is charged, with all rows in pieces of shape (m, d), without missing entries: a
+        file is not held as a whole. What is refused depends on the rows, so the error is for the curator; its message
+        holds names of columns and no entry of a row.
         """
 
     def statistics(self, n: int, columns: Sequence[str], released: Sums) -> tuple[Statistic, ...]:

@@ -238,7 +238,7 @@ def _read_rows(family: Family, data: Any, columns: Any, nonfinite: str) -> tuple
         raise ValueError("data: expected at least one row, got none.")
     rows = finite_rows(rows, nonfinite, family.centers)
     if type(family).check is not Family.check:
-        family.check(rows.all_rows(), rows.columns)
+        family.check(rows.chunks(), rows.columns)
     return rows, names
 
 

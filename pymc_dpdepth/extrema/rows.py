@@ -1,12 +1,15 @@
-"""Private rows in pieces, which can be gone through again and again."""
+"""Private rows in pieces, which can be gone through again and again. Files are never held as a whole."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pymc_dpdepth.table_pieces import FilePieces, open_pieces
 from pymc_dpdepth.tables import read_table
 
 __all__ = ["CHUNK_ROWS", "RowSource", "finite_rows", "read_rows"]
@@ -24,18 +27,17 @@ class RowSource:
         Number of rows, public.
     columns : tuple of str
         Names of the d columns.
+    finite : ndarray of bool, shape (d,), or None
+        Whether a column has finite entries alone; None where nobody has looked yet.
     """
 
     n: int
     columns: tuple[str, ...]
+    finite: np.ndarray | None = None
 
     def chunks(self) -> Iterator[np.ndarray]:
         """Yield the rows as float64, shape (m, d), m > 0, in the same order at every call; they cannot be changed."""
         raise NotImplementedError
-
-    def all_rows(self) -> np.ndarray:
-        """Return all rows at once, shape (n, d)."""
-        return np.concatenate([np.empty((0, len(self.columns))), *self.chunks()])
 
     def __repr__(self) -> str:
         """Show the size and the names; never a row."""
@@ -54,8 +56,16 @@ class _InMemory(RowSource):
         for start in range(0, self.n, CHUNK_ROWS):
             yield self._rows[start : start + CHUNK_ROWS]
 
-    def all_rows(self) -> np.ndarray:
-        return self._rows
+
+class _InFile(RowSource):
+    """Rows of a file, which is read again at every call."""
+
+    def __init__(self, file: FilePieces):
+        self.n, self.columns, self.finite = file.n, file.columns, file.finite
+        self._file = file
+
+    def chunks(self) -> Iterator[np.ndarray]:
+        yield from self._file.pieces(CHUNK_ROWS)
 
 
 class _Centered(RowSource):
@@ -73,6 +83,8 @@ class _Centered(RowSource):
 
 def read_rows(data: Any, columns: Any = None) -> RowSource:
     """Return the rows of an array, a data frame or a file, in the forms that `tables.read_table` takes."""
+    if isinstance(data, str | os.PathLike):
+        return _InFile(open_pieces(Path(data), columns, CHUNK_ROWS))
     table = read_table(data, columns)
     return _InMemory(table.rows, table.columns)
 
@@ -96,9 +108,11 @@ def finite_rows(source: RowSource, nonfinite: str, centers: Callable[[Sequence[s
                 f"centers: expected a finite number for each of {len(source.columns)} columns, got {numbers.shape}."
             )
         return _Centered(source, numbers)
-    finite = np.ones(len(source.columns), dtype=bool)
-    for chunk in source.chunks():
-        finite &= np.isfinite(chunk).all(axis=0)
+    finite = source.finite
+    if finite is None:
+        finite = np.ones(len(source.columns), dtype=bool)
+        for chunk in source.chunks():
+            finite &= np.isfinite(chunk).all(axis=0)
     if not finite.all():
         bad = [source.columns[j] for j in np.flatnonzero(~finite)]
         raise ValueError(

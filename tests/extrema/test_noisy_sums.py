@@ -277,8 +277,8 @@ def test_a_family_cannot_write_into_what_it_is_given(additions):
 
 def test_a_family_may_refuse_rows_before_the_charge(ledger):
     class Picky(Shares):
-        def check(self, rows, columns):
-            assert rows.shape == (40, 3) and list(columns) == ["x0", "x1", "x2"]
+        def check(self, pieces, columns):
+            assert np.concatenate(list(pieces)).shape == (40, 3) and list(columns) == ["x0", "x1", "x2"]
             raise ValueError("codes")
 
     with pytest.raises(ValueError, match="codes"):
