@@ -42,6 +42,7 @@ _HOMES = {
     "plot_depth_contours": "depth_plots",
     "Ledger": "privacy.ledger",
     "NoExactSamplerError": "samplers.exact",
+    "BatchedMetropolis": "samplers.smc_kernel",
     "ApproximateSamplingWarning": "errors",
     "BudgetExceededError": "errors",
     "ImproperMechanismError": "errors",
