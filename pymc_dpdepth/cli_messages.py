@@ -28,6 +28,8 @@ AS_OPTIONS = {
     "or do not use by=.": "or leave out --by.",
     "max_rows_per_unit": "--max-rows-per-unit",
     "epsilon=1.0 (with delta=1e-6 or not) or rho=0.1": "--epsilon 1 (with --delta 1e-6 or not) or --rho 0.1",
+    "Give PrivacyAccountant an epsilon and a delta, with composition='basic' or a charge_delta.": "Make a ledger with "
+    "--epsilon and --delta, and --composition basic or --charge-delta.",
     'sampler="concentrated"': "--sampler concentrated",
     'sampler="branch_and_bound"': "--sampler branch_and_bound",
     'sampler="certified"': "--sampler certified",

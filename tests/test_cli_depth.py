@@ -124,3 +124,12 @@ def test_help_names_the_options():
     text = run("depth", "--help").output
     for option in ("--at", "--epsilon", "--delta", "--isotonic-from", "--no-clamp", "--ledger", "--out"):
         assert option in text
+
+
+def test_a_budget_without_room_for_a_delta_says_so_in_options(table, points, tmp_path):
+    ledger = tmp_path / "ledger.jsonl"
+    assert run("ledger", "init", ledger, "--rho", 1, "--data-id", "people").exit_code == 0
+    options = ["--columns", "a,b", "--epsilon", 1, "--delta", 1e-7, "--ledger", ledger, "--data-id", "people"]
+    refused = run("depth", table, "--at", points, *options)
+    assert refused.exit_code == 2 and "--composition basic or --charge-delta" in refused.stderr
+    assert "PrivacyAccountant" not in refused.stderr

@@ -21,7 +21,7 @@ from pymc_dpdepth.privacy.composition import (
     rho_to_epsilon,
 )
 from pymc_dpdepth.privacy.rounding import float_above, float_below, largest, number, probability, written
-from pymc_dpdepth.privacy.totals import Totals
+from pymc_dpdepth.privacy.totals import Limits, Totals
 
 __all__ = ["PrivacyAccountant"]
 
@@ -50,7 +50,8 @@ class PrivacyAccountant:
           otherwise), against the rho that a budget (epsilon, delta) allows by the conversion of Canonne, Kamath and
           Steinke (2020).
         - "auto": a charge is granted while "basic" or "zcdp" grants it, which is valid too (see Notes). With a pure
-          budget it is "basic", with a budget in rho "zcdp".
+          budget it is "basic", with a budget in rho "zcdp". So it is if the first charge has a delta of its own
+          (propose-test-release, Gaussian noise): "basic" from then on, for all charges.
         - "advanced", "bounded_range": the optimal composition of pure or bounded-range mechanisms, for a list of
           epsilons that `planned` fixes beforehand.
     planned : sequence of float, optional
@@ -60,7 +61,8 @@ class PrivacyAccountant:
         them is run, and each charge must be tagged `bounded_range`.
     charge_delta : float, optional
         The part of delta that is kept for charges with a delta of their own. It is fixed beforehand because the rho
-        budget is derived from the rest. By default all of delta for "basic" and 0 otherwise.
+        budget is derived from the rest. By default all of delta for "basic" and 0 otherwise; with "auto" the first
+        charge decides, as said above.
 
     Raises
     ------
@@ -76,7 +78,7 @@ class PrivacyAccountant:
     Feldman and Zrnic (2021) and Whitehouse, Ramdas, Rogers and Wu (2023). For "auto": sums never fall, so on each path
     one of the two conditions held all the way; paths on which the sum of epsilons did have a likelihood ratio of at
     most e^epsilon, and the others are paths of the mechanism that stops where the rho budget ends, which adds at most
-    delta. docs/composition.md has the proof with `charge_delta`.
+    delta. docs/composition.md has the proof with `charge_delta`, and says why the first charge alone may decide.
 
     "advanced" allows adaptively chosen mechanisms, "bounded_range" does not (Dong, Durfee and Rogers 2020). Stopping
     early, skipping and the order are free in both: all planned outputs can be thought of as drawn beforehand.
@@ -135,7 +137,9 @@ class PrivacyAccountant:
         self._charges: list[Charge] = []
         self._totals = Totals()
         self._check_kind()
-        self._set_limits(charge_delta)
+        self._limits = self._read_limits(charge_delta)
+        # Nothing has been released before the first charge, so that it may choose between two ways to count.
+        self._first_may_choose = self.composition == "auto" and charge_delta is None and self.delta > 0
         self._plan = self._read_plan(planned)
 
     def _check_kind(self) -> None:
@@ -151,8 +155,8 @@ class PrivacyAccountant:
                 "below 1/n, such as 1e-6, or use composition='basic'."
             )
 
-    def _set_limits(self, charge_delta: float | None) -> None:
-        """Fix what the sums are compared with; None where a currency is not used."""
+    def _read_limits(self, charge_delta: float | None) -> Limits:
+        """Return what the sums are compared with."""
         delta = written(self.delta)
         if charge_delta is None:
             kept = delta if self.composition == "basic" else ZERO
@@ -165,13 +169,19 @@ class PrivacyAccountant:
             )
         if kept and self.composition in PLANNED:
             raise ValueError(f"charge_delta: expected 0 with composition={self.composition!r}, got {charge_delta!r}.")
-        self._charge_delta, self._conversion_delta = kept, delta - kept
-        self._pure_limit = written(self.epsilon) if self.rho is None and self.composition != "zcdp" else None
-        self._rho_limit = None
+        pure = written(self.epsilon) if self.rho is None and self.composition != "zcdp" else None
+        rho = None
         if self.rho is not None:
-            self._rho_limit = written(self.rho)
-        elif self.composition in ("auto", "zcdp") and self._conversion_delta > 0:
-            self._rho_limit = Fraction(rho_of_budget(self.epsilon, self._conversion_delta))
+            rho = written(self.rho)
+        elif self.composition in ("auto", "zcdp") and delta > kept:
+            rho = Fraction(rho_of_budget(self.epsilon, delta - kept))
+        return Limits(self.composition, pure, rho, kept, delta - kept)
+
+    def _limits_for(self, asked: Charge) -> Limits:
+        """Return the limits that hold once a charge is granted."""
+        if self._first_may_choose and not self._charges and asked.delta and not asked.bounded_range:
+            return Limits("basic", self._limits.pure, None, written(self.delta), ZERO)
+        return self._limits
 
     def _read_plan(self, planned: Sequence[float] | None) -> Counter | None:
         """Return how often each planned epsilon may be charged, if the composition needs a plan."""
@@ -226,8 +236,10 @@ class PrivacyAccountant:
         ValueError, TypeError
             If the charge is malformed, or has a delta that the budget has no room for by its kind.
         """
-        asked = self._check_room(charges.read_charge(epsilon, delta, label, bounded_range, group))
+        asked = charges.read_charge(epsilon, delta, label, bounded_range, group)
         with self._lock:
+            limits = self._limits_for(asked)
+            self._check_room(asked, limits)
             if self._closed:
                 raise BudgetExceededError(
                     f"The charge {label!r} came after the end of this accountant's `with` block; remaining() tells "
@@ -236,28 +248,32 @@ class PrivacyAccountant:
             if self._plan is not None:
                 self._plan -= self._planned_entries(asked)
             else:
-                self._totals.add(self._fitting_cost(asked), group)
+                self._totals.add(self._fitting_cost(asked, limits), group)
+            self._limits = limits
             self._charges.append(asked)
 
     def would_fit(
         self, *, epsilon: float, delta: float = 0.0, bounded_range: Sequence[float] = (), group: str | int | None = None
     ) -> bool:
         """Tell whether `charge` would grant this now; malformed charges raise as they do there."""
-        asked = self._check_room(charges.read_charge(epsilon, delta, "a question", bounded_range, group))
+        asked = charges.read_charge(epsilon, delta, "a question", bounded_range, group)
         with self._lock:
+            limits = self._limits_for(asked)
+            self._check_room(asked, limits)
             try:
-                self._fitting_cost(asked) if self._plan is None else self._planned_entries(asked)
+                self._fitting_cost(asked, limits) if self._plan is None else self._planned_entries(asked)
             except BudgetExceededError:
                 return False
             return not self._closed
 
-    def _check_room(self, asked: Charge) -> Charge:
+    def _check_room(self, asked: Charge, limits: Limits) -> None:
         """Refuse a charge of a kind that this budget has no room for."""
-        if asked.delta and not asked.bounded_range and not self._charge_delta:
+        if asked.delta and not asked.bounded_range and not limits.charge_delta:
+            decided = ", since its first charge was one" if self._first_may_choose and self._charges else ""
             raise ValueError(
-                f"delta: this budget holds charges with delta=0 or single exponential-mechanism draws; {asked.label!r} "
-                f"has delta={asked.delta!r}. Give PrivacyAccountant an epsilon and a delta, with composition='basic' "
-                "or a charge_delta."
+                f"delta: this budget holds charges with delta=0 or single exponential-mechanism draws{decided}; "
+                f"{asked.label!r} has delta={asked.delta!r}. Give PrivacyAccountant an epsilon and a delta, with "
+                "composition='basic' or a charge_delta."
             )
         if self._plan is not None and asked.group is not None:
             raise ValueError(
@@ -270,12 +286,11 @@ class PrivacyAccountant:
                 f"{asked.label!r}. composition='bounded_range' holds for such draws only; use 'advanced' for other "
                 "pure mechanisms."
             )
-        return asked
 
-    def _fitting_cost(self, asked: Charge) -> Cost:
+    def _fitting_cost(self, asked: Charge, limits: Limits) -> Cost:
         """Return the first cost that fits, or refuse."""
-        for cost in charges.costs_of(asked, self.composition, concentrated=self._rho_limit is not None):
-            if all(self._within(total + cost) for total in self._totals.of(asked.group)):
+        for cost in charges.costs_of(asked, limits.composition, concentrated=limits.rho is not None):
+            if all(limits.hold(total + cost) for total in self._totals.of(asked.group)):
                 return cost
         left = self.remaining(asked.group)
         draws = f" in draws at {asked.bounded_range}" if asked.bounded_range else ""
@@ -302,12 +317,6 @@ class PrivacyAccountant:
         by_draws = self.composition == "bounded_range" or charge.delta
         return charge.bounded_range if by_draws else (charge.epsilon,)
 
-    def _within(self, total: Cost) -> bool:
-        """Tell whether a row's total cost is within the budget."""
-        pure = self._pure_limit is not None and total.pure <= self._pure_limit
-        concentrated = self._rho_limit is not None and total.rho <= self._rho_limit
-        return total.delta <= self._charge_delta and (pure or concentrated)
-
     # Looking
 
     @property
@@ -329,12 +338,12 @@ class PrivacyAccountant:
         epsilon, delta = 0.0, ZERO
         for total in totals:
             one, own = float_above(total.pure), total.delta
-            if self._rho_limit is not None and self._conversion_delta > 0:
-                converted = rho_to_epsilon(total.rho, self._conversion_delta)
+            if self._limits.rho is not None and self._limits.conversion_delta > 0:
+                converted = rho_to_epsilon(total.rho, self._limits.conversion_delta)
                 if converted < one:
-                    one, own = converted, own + self._conversion_delta
+                    one, own = converted, own + self._limits.conversion_delta
             epsilon, delta = max(epsilon, one), max(delta, own)
-        rho = None if self._rho_limit is None else float_above(max(total.rho for total in totals))
+        rho = None if self._limits.rho is None else float_above(max(total.rho for total in totals))
         return PrivacySpent(epsilon, float_above(delta), rho)
 
     def remaining(self, group: str | int | None = None) -> PrivacyRemaining:
@@ -348,19 +357,21 @@ class PrivacyAccountant:
             totals = self._totals.of(group)
         epsilon = min(self._largest_charge(total, pure_rho) for total in totals)
         draw = min(self._largest_charge(total, bounded_range_rho) for total in totals)
-        delta = float_below(self._charge_delta - max(total.delta for total in totals))
+        free = self._first_may_choose and not self._charges
+        kept = written(self.delta) if free else self._limits.charge_delta
+        delta = float_below(kept - max(total.delta for total in totals))
         rho = None
-        if self._rho_limit is not None:
-            rho = float_below(max(self._rho_limit - max(total.rho for total in totals), ZERO))
+        if self._limits.rho is not None:
+            rho = float_below(max(self._limits.rho - max(total.rho for total in totals), ZERO))
         return PrivacyRemaining(epsilon, draw, delta, rho)
 
     def _largest_charge(self, total: Cost, cost: Any) -> float:
         """Return the largest epsilon that may be added to a total, where an epsilon costs so much rho."""
         most = 0.0
-        if self._pure_limit is not None and total.pure < self._pure_limit:
-            most = float_below(self._pure_limit - total.pure)
-        if self._rho_limit is not None and total.rho < self._rho_limit:
-            rest = self._rho_limit - total.rho
+        if self._limits.pure is not None and total.pure < self._limits.pure:
+            most = float_below(self._limits.pure - total.pure)
+        if self._limits.rho is not None and total.rho < self._limits.rho:
+            rest = self._limits.rho - total.rho
             most = max(most, largest(lambda epsilon: Fraction(cost(epsilon)) <= rest, math.sqrt(2 * rest)))
         return most
 

@@ -57,7 +57,8 @@ class PrivacyRemaining:
     draw_epsilon : float
         The largest epsilon of one more single draw of an exponential mechanism (`bounded_range=(draw_epsilon,)`).
     delta : float
-        What is left for charges that have a delta of their own.
+        What is left for charges that have a delta of their own; before the first charge to an accountant with
+        composition "auto", what that one may have.
     rho : float or None
         What is left of the concentrated budget, if there is one.
     planned : tuple of float

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 from pymc_dpdepth.privacy.charges import Cost
 
-__all__ = ["Totals"]
+__all__ = ["Limits", "Totals"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the sums are compared with; None where a currency is not used.
+
+    Attributes
+    ----------
+    composition : str
+        How costs add up.
+    pure, rho : Fraction or None
+        A total must be within one of them.
+    charge_delta : Fraction
+        For charges with a delta of their own.
+    conversion_delta : Fraction
+        At which rho is converted to epsilon.
+    """
+
+    composition: str
+    pure: Fraction | None
+    rho: Fraction | None
+    charge_delta: Fraction
+    conversion_delta: Fraction
+
+    def hold(self, total: Cost) -> bool:
+        """Tell whether a row's total cost is within the budget."""
+        pure = self.pure is not None and total.pure <= self.pure
+        concentrated = self.rho is not None and total.rho <= self.rho
+        return total.delta <= self.charge_delta and (pure or concentrated)
 
 
 class Totals:

@@ -172,8 +172,63 @@ def test_charge_delta_keeps_a_part_of_delta_for_charges():
     assert budget.remaining().delta == 0.0
     assert budget.spent().epsilon == 0.4 and budget.spent().delta == 4e-7
     budget.charge(epsilon=1e-3, label="pure")
+    budget.charge(epsilon=1e-3, label="pure again")
     whole = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6, charge_delta=1e-6)
     assert whole.remaining().rho is None and whole.remaining().epsilon == 3.0
+
+
+def test_a_first_charge_with_a_delta_of_its_own_makes_auto_basic():
+    budget = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6)
+    assert budget.remaining().delta == 1e-6 and budget.remaining().rho == pytest.approx(rho_of_budget(3.0, 1e-6))
+    assert budget.would_fit(epsilon=2.0, delta=1e-6) and not budget.would_fit(epsilon=2.0, delta=1.1e-6)
+    budget.charge(epsilon=2.0, delta=6e-7, label="propose-test-release")
+    assert budget.remaining().rho is None and budget.remaining().delta == 4e-7
+    # From here on it is basic composition: epsilons and deltas add up, and no sum of rho grants anything.
+    assert fill(budget, epsilon=0.01, bounded_range=(0.01,)) == 100
+    assert not budget.would_fit(epsilon=0.0, delta=5e-7) and budget.would_fit(epsilon=0.0, delta=4e-7)
+    assert (budget.spent().epsilon, budget.spent().delta, budget.spent().rho) == (3.0, 6e-7, None)
+    basic = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6)
+    basic.charge(epsilon=1.0, delta=5e-7, label="first")
+    basic.charge(epsilon=2.0, delta=5e-7, bounded_range=(0.5,) * 8, label="by its other statement, as basic takes it")
+    assert basic.spent().delta == 1e-6
+
+
+def test_only_the_first_charge_decides():
+    # Later, the choice could depend on outputs: deltas on some paths and concentrated composition on the others would
+    # cost up to twice delta. So neither a refused first charge nor a question decides, and a granted one does for good.
+    budget = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6)
+    with pytest.raises(dpd.BudgetExceededError):
+        budget.charge(epsilon=1.0, delta=2e-6, label="too much")
+    assert budget.would_fit(epsilon=1.0, delta=1e-6)
+    budget.charge(epsilon=1.0, bounded_range=(1.0,), label="median")
+    assert budget.remaining().delta == 0.0
+    for ask in (budget.charge, budget.would_fit):
+        with pytest.raises(ValueError, match="first charge.*composition='basic' or a charge_delta"):
+            ask(epsilon=1.0, delta=1e-9, **({"label": "test"} if ask == budget.charge else {}))
+    assert fill(budget, epsilon=0.02, bounded_range=(0.02,)) > 100  # by rho, which knows no sum of epsilons
+    own = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6)
+    own.charge(epsilon=1.0, delta=1e-6, label="by group", group="a")
+    own.charge(epsilon=1.0, delta=1e-6, label="by group", group="b")
+    assert own.spent().delta == 1e-6
+
+
+def test_releases_with_a_delta_fit_the_budgets_of_the_readme(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(1001, 1))
+    cost = {"epsilon": 2.0, "delta": 1e-6}
+    dpd.Ledger.create(tmp_path / "study.jsonl", epsilon=3.0, delta=1e-6, data_id="study-7")
+    for budget in (
+        dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6),
+        dpd.Ledger(tmp_path / "study.jsonl", data_id="study-7"),
+    ):
+        dpd.propose_test_release(rows, threshold=0.5, radius=5.0, ledger=budget, **cost)
+        dpd.private_median(rows, epsilon=1.0, prior="normal(0, 5)", ledger=budget)
+        with pytest.raises(dpd.BudgetExceededError):
+            dpd.private_median(rows, epsilon=0.1, prior="normal(0, 5)", ledger=budget)
+    again = dpd.Ledger(tmp_path / "study.jsonl", data_id="study-7")
+    assert (again.spent().epsilon, again.spent().delta, again.remaining().epsilon) == (3.0, 1e-6, 0.0)
+    gaussian = dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6)
+    dpd.private_depth([[0.0]], rows, epsilon=1.0, delta=1e-7, ledger=gaussian)
+    assert gaussian.remaining().delta == 9e-7
 
 
 # Plans
@@ -291,7 +346,7 @@ def test_the_refusal_says_what_was_asked_what_is_left_and_where_to_look():
     "options",
     [
         {"epsilon": 3.0},
-        {"epsilon": 3.0, "delta": 1e-6},
+        {"epsilon": 3.0, "delta": 1e-6, "charge_delta": 0.0},
         {"epsilon": 3.0, "delta": 1e-6, "composition": "zcdp"},
         {"rho": 1.0},
         {"epsilon": 3.0, "delta": 1e-6, "composition": "advanced", "planned": [1.0]},
