@@ -21,7 +21,14 @@ import numpy as np
 
 import pymc_dpdepth as dpd
 from pymc_dpdepth.extrema.bootstrap import bootstrap_estimates
-from pymc_dpdepth.extrema.limits import bonferroni_limits, extremum_limits, naive_limits, plain_limits
+from pymc_dpdepth.extrema.limits import (
+    bonferroni_limits,
+    extremum_limits,
+    largest_replicates,
+    naive_limits,
+    plain_limits,
+    upper_quantile,
+)
 
 REPETITIONS, REPLICATES, K = 1000, 500, 5
 ALPHA = Fraction(1, 20)
@@ -43,12 +50,17 @@ def lower_limits(ci, family):
 
 
 def upper_limits(ci, family):
-    """Return the upper limit of each method."""
+    """Return the upper limit of each method; the mirrored quantiles of the bootstrap are not valid."""
     estimates, replicates, n = ci.estimates.values, ci.bootstrap_estimates, ci.n
-    return {
+    limits = {
         "largest of the single upper limits": extremum_limits(estimates, replicates, n, 0.1, ALPHA, "upper").upper,
-        "mirrored bootstrap quantile": plain_limits(estimates, replicates, ALPHA, "upper").upper,
+        "mirrored quantile, uncorrected": plain_limits(estimates, replicates, ALPHA, "upper").upper,
     }
+    largest = estimates.max()
+    for name, r in CORRECTIONS.items():
+        below = upper_quantile(largest - largest_replicates(estimates, replicates, n, r), ALPHA)
+        limits[f"mirrored quantile, {name}"] = largest + float(below)
+    return limits
 
 
 def table(title, family, epsilon, draw, truth, repetitions, limits=lower_limits, side=1.0, **options):
@@ -80,21 +92,19 @@ def gaussian(repetitions):
 
 def regression(repetitions):
     """Rows x of U[-1, 1]^5, y = x'b + N(0, 1), clipped at 5."""
-    names = [f"x{j}" for j in range(K)]
-    for variance, third in (("residual", "residual"), ("moments", "moments")):
-        family = dpd.extrema.LinearRegression(
-            f"x{K}", names, bounds=dict.fromkeys(names, (-1, 1)) | {f"x{K}": (-5, 5)}, variance=variance
-        )
-        gram, response = family.statistic_names[:2]
-        epsilon = {gram: 2.0, response: 2.0, family.statistic_names[2]: 1.0}
-        del third
+    names, y = [f"x{j}" for j in range(K)], f"x{K}"
+    bounds = dict.fromkeys(names, (-1, 1)) | {y: (-5, 5)}
+    for intercept, variance in ((False, "residual"), (False, "moments"), (True, "residual")):
+        family = dpd.extrema.LinearRegression(y, names, bounds=bounds, intercept=intercept, variance=variance)
+        epsilon = dict(zip(family.statistic_names, (2.0, 2.0, 1.0), strict=True))
         for coefficients, name in [(np.zeros(K), "equal coefficients"), (np.linspace(0, 1, K), "0, .25, .5, .75, 1")]:
 
             def draw(generator, b=coefficients):
                 X = generator.uniform(-1, 1, size=(1000, K))
                 return np.column_stack([X, X @ b + generator.normal(size=1000)])
 
-            title = f"Regression ({variance}), k = {K}, {name}, n = 1000, epsilon = 2 + 2 + 1"
+            kind = f"{variance}, {'with' if intercept else 'no'} intercept"
+            title = f"Regression ({kind}), k = {K}, {name}, n = 1000, epsilon = 2 + 2 + 1"
             table(title, family, epsilon, draw, coefficients.max(), repetitions)
 
 
