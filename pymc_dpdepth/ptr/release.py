@@ -13,6 +13,7 @@ from pymc_dpdepth.depths.projection import Projection
 from pymc_dpdepth.errors import ApproximateSamplingWarning, warn_user
 from pymc_dpdepth.from_model import check_sampler, require_consent
 from pymc_dpdepth.ptr.ball_median import BALL_SAMPLERS, SMC, draw_by_branch_and_bound, draw_by_smc, exact_in
+from pymc_dpdepth.ptr.information import warn_by_public_numbers
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.proposal import (
     Proposal,
@@ -142,6 +143,11 @@ def propose_test_release(
         as that warning depends on the rows.
     ApproximateSamplingWarning
         If the draw comes from sequential Monte Carlo.
+    UserWarning
+        If public numbers alone show that the release says next to nothing about the rows: the threshold is not below
+        the cap, so that every table passes; the median's law shares more than half with a uniform draw of the ball
+        whatever the rows, as tanh(epsilon_r cap / (8 threshold)) < 1/2; or noise moves an outlyingness by more than 1
+        with probability above 1/2.
 
     Notes
     -----
@@ -213,6 +219,7 @@ def propose_test_release(
 
         return projected.diameters(None), draw
 
+    warn_by_public_numbers(settings, cap, None if points is None else len(places))
     if not exact:
         warn_user(
             "The released draw comes from sequential Monte Carlo: epsilon is nominal, not proved.",

@@ -12,9 +12,8 @@ import numpy as np
 
 from pymc_dpdepth.depths.base import check_size
 from pymc_dpdepth.depths.projection import Projection
-from pymc_dpdepth.errors import warn_user
 from pymc_dpdepth.mechanism import positive_integer
-from pymc_dpdepth.privacy.noise import GAUSSIAN
+from pymc_dpdepth.ptr.information import SHARED, warn_of_hidden_values, warn_uninformative
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.proposal import Settings, read_ball, read_cap, read_points, read_projection, read_settings
 from pymc_dpdepth.ptr.stability_test import StabilityTest
@@ -32,12 +31,8 @@ POPULATIONS = {
 UNSEEN = 1e-3
 DIGITS = 3  # a threshold is rounded upwards to as many significant digits
 
-# A threshold is uninformative where the law of the released median shares more than this with the uniform law on the
-# ball, or where noise moves a value by more than one median absolute deviation of the rows with this probability.
-SHARED = 0.5
 POINTS, SMALLEST_RADIUS = 8192, 2.0**-20  # that stand for the uniform law; the distance of the nearest from the rows
 BISECTIONS, NEVER = 20, 1e12  # of the factor that a threshold is too large by
-LAPLACE_MEDIAN, NORMAL_MEDIAN = math.log(2.0), 0.6744897501960817  # of the size of noise with scale 1
 
 
 def suggest_threshold(
@@ -153,11 +148,11 @@ def suggest_threshold(
     if table is not None and places is None:
         _warn_of_a_uniform_median(settings, table, generator)
     elif table is not None:
-        _warn_of_hidden_values(settings, len(places), 1.0, "the scale of its direction")
+        warn_of_hidden_values(settings, len(places), 1.0, "the scale of its direction")
     elif isinstance(statistic, WindowStatistic):
         spread = np.median(np.abs(rows - np.median(rows, axis=0)), axis=0).max()
         size = len(statistic.labels([str(j) for j in range(d)]))
-        _warn_of_hidden_values(settings, size, float(spread), "the median absolute deviation of a column")
+        warn_of_hidden_values(settings, size, float(spread), "the median absolute deviation of a column")
     return threshold
 
 
@@ -175,7 +170,9 @@ def _warn_of_a_uniform_median(settings: Settings, table: OutlyingnessTable, gene
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _distance_from_uniform(*sample, middle) < SHARED else (low, middle)
     shares = f"shares {1 - distance:.2g} of its law with a uniform draw of the ball, which needs no rows"
-    _warn(settings, f"the released median {shares}", high / beta, "or a smaller radius, with a center nearer by")
+    warn_uninformative(
+        settings, f"the released median {shares}", high / beta, "or a smaller radius, with a center nearer by"
+    )
 
 
 def _uniform_sample(table: OutlyingnessTable, generator: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -200,29 +197,6 @@ def _distance_from_uniform(outlyingness: np.ndarray, log_weights: np.ndarray, be
     """Return the total variation distance of the law with density ~ exp(-beta O) from the uniform law."""
     uniform, law = (np.exp(logs - logs.max()) for logs in (log_weights, log_weights - beta * outlyingness))
     return 0.5 * float(np.abs(law / law.sum() - uniform / uniform.sum()).sum())
-
-
-def _warn_of_hidden_values(settings: Settings, size: int, spread: float, what: str) -> None:
-    """Warn where noise moves each of `size` values by more than the spread with probability above 1/2."""
-    noise = settings.proposal("", (), 1, size, {}, largest=settings.threshold).values_noise
-    median = noise.scale * (NORMAL_MEDIAN if settings.noise == GAUSSIAN else LAPLACE_MEDIAN)
-    if median > spread:
-        moved = (
-            f"noise moves each of {size} released values by more than {median:.2g}, {median / spread:.2g} times {what}"
-        )
-        _warn(settings, f"in half of all releases {moved}", median / spread, "or fewer values")
-
-
-def _warn(settings: Settings, what: str, ratio: float, more: str) -> None:
-    """Warn with the cure: what hides the rows is threshold / epsilon, near 1 / (n epsilon^2), times a factor."""
-    budget = settings.budget
-    warn_user(
-        f"threshold = {settings.threshold:g} is uninformative: {what}. It would have to be {ratio:.2g} times smaller. "
-        f"Thresholds fall about as 1 / (n epsilon), and what they hide as 1 / (n epsilon^2): take at least {ratio:.2g} "
-        f"times as many rows, or at least {math.sqrt(ratio):.2g} times epsilon = {budget.epsilon:g}, {more}. A larger "
-        f"delta (now {budget.delta:g}) helps as its logarithm does, and must stay far below 1/n.",
-        UserWarning,
-    )
 
 
 def _tables(statistic, directions, scale: str, d: int, shape: tuple) -> tuple[Callable, np.ndarray | None]:

@@ -114,6 +114,7 @@ def test_delta_of_the_gaussian_version_is_shared():
     assert (laplace["test_delta"], laplace["release_delta"], laplace["false_pass"]) == (0.0, 0.0, 1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:threshold = 3 is uninformative")
 def test_values_are_cut_off_at_zero_and_at_the_cap():
     # Noise of scale 300 on outlyingnesses of about 0: half of them fall below 0, where 1 / (1 + O) would leave [0, 1].
     with pytest.warns(dpd.PrivacyLeakWarning, match="random_seed"):
@@ -250,6 +251,7 @@ def test_bad_input_is_refused_before_a_charge(options, error, message, ledger):
     assert not ledger.charges
 
 
+@pytest.mark.filterwarnings("ignore:threshold = 1e.100 is")
 @pytest.mark.parametrize("threshold", [1e-100, 1e100])
 def test_the_smallest_and_the_largest_thresholds_work(threshold, monkeypatch):
     monkeypatch.setattr("pymc_dpdepth.ptr.stability_test.StabilityTest.passes", lambda *_: True)

@@ -9,9 +9,10 @@ import pytest
 
 import pymc_dpdepth as dpd
 from pymc_dpdepth import ptr
+from pymc_dpdepth.ptr.information import SHARED
 from pymc_dpdepth.ptr.outlyingness import OutlyingnessTable
 from pymc_dpdepth.ptr.stability_test import stability_test
-from pymc_dpdepth.ptr.threshold import SHARED, _distance_from_uniform, _round_up, _smallest, _uniform_sample
+from pymc_dpdepth.ptr.threshold import _distance_from_uniform, _round_up, _smallest, _uniform_sample
 
 SMALL = {"epsilon": 4.0, "delta": 1e-5, "radius": 5.0, "replicates": 4}
 
