@@ -321,6 +321,52 @@ def test_correction_with_the_number_of_coordinates_loses_coverage():
     assert (coverage(n), coverage(k)) == pytest.approx((0.937, 0.849), abs=0.03)
 
 
+def extremum_of_separate_means(r, tables=3000):
+    """Return sqrt(n) times the largest estimates less the largest mean, and sorted max_j(b*_j + d_j) - m.
+
+    Means 0, .25, .5, .75, 1 of unit normal columns, n = 1000, no privacy noise.
+    """
+    generator, n, k = np.random.default_rng(3), 1000, 5
+    means = math.sqrt(n) * np.linspace(0, 1, k)
+    estimates = means + generator.standard_normal((tables, k))
+    replicates = generator.standard_normal((2000, k))
+    best = estimates.max(axis=1, keepdims=True)
+    shifted = estimates + (1 - n ** (r - 0.5)) * (best - estimates)
+    gaps = np.sort([np.max(table + replicates, axis=1) - top[0] for table, top in zip(shifted, best, strict=True)])
+    return best[:, 0] - means[-1], gaps
+
+
+@pytest.mark.parametrize(("r", "mirrored"), [(1 / 30, 0.636), (0.1, 0.715), (0.2, 0.841)])
+def test_mirrored_upper_limit_loses_coverage(r, mirrored):
+    error, gaps = extremum_of_separate_means(r)
+    # The 101st of 2,000 is the 5% quantile. Standard errors of tables and of shared replicates: .009 and .01 together
+    # .013 at .64, less at .84; three of them.
+    assert np.mean(error - gaps[:, 100] >= 0) == pytest.approx(mirrored, abs=0.04)
+    # The limit of the largest estimate by itself covers: its error is a standard normal one.
+    assert np.mean(error + 1.645 >= 0) == pytest.approx(0.95, abs=0.012)
+    assert np.mean(error - gaps[:, 1899] <= 0) >= 0.95 - 0.012  # the lower limit is valid
+
+
+def test_bias_reduced_estimate_is_too_low_where_means_differ():
+    for r, bias in ((1 / 30, -0.0219), (0.1, -0.0163)):
+        error, gaps = extremum_of_separate_means(r)
+        # The mean of 3,000 tables has a standard error of 1 / sqrt(3000), in these units less than .0006.
+        assert np.mean(error - gaps.mean(axis=1)) / math.sqrt(1000) == pytest.approx(bias, abs=4 * 0.0006)
+        assert abs(np.mean(error)) / math.sqrt(1000) < 4 * 0.0006  # the largest estimate itself has none
+
+
+def test_noisy_covariances_are_indefinite():
+    generator, k = np.random.default_rng(3), 5
+    scale = k * (k + 1) / 2 * 4**2  # the upper triangle of x x' in the box [-4, 4]^5, epsilon = 1
+    shares = []
+    for n in (100, 1000):
+        noise = np.triu(generator.laplace(scale=scale, size=(500, k, k)))
+        noise += np.triu(noise, 1).swapaxes(1, 2)
+        shares.append(np.mean(np.linalg.eigvalsh(np.eye(k) + noise / n).min(axis=1) < 0))
+    # A share of 500 has a standard error of .022; three of them.
+    assert shares == pytest.approx([1.0, 0.48], abs=0.07)
+
+
 # Sampling
 
 
