@@ -10,12 +10,12 @@ Run: python benchmarks/coverage.py [gaussian|regression|other|cv ...] [--repetit
 from __future__ import annotations
 
 # ruff: noqa: E402
-import argparse
-import sys
-from fractions import Fraction
+# numba looks for a package of this file's name, and Python looks for it beside the script that runs, so first here.
+if __name__ != "__main__":
+    raise ImportError("This is a script, not the package coverage.")
 
-# numba looks for a package of this file's name, and Python looks for it in this folder first.
-sys.path = [folder for folder in sys.path if not folder.endswith("benchmarks")]
+import argparse
+from fractions import Fraction
 
 import numpy as np
 
