@@ -220,7 +220,7 @@ def test_releases_with_a_delta_fit_the_budgets_of_the_readme(tmp_path):
         dpd.PrivacyAccountant(epsilon=3.0, delta=1e-6),
         dpd.Ledger(tmp_path / "study.jsonl", data_id="study-7"),
     ):
-        dpd.propose_test_release(rows, threshold=0.5, radius=5.0, ledger=budget, **cost)
+        dpd.propose_test_release(rows, threshold=0.2, radius=5.0, ledger=budget, **cost)
         dpd.private_median(rows, epsilon=1.0, prior="normal(0, 5)", ledger=budget)
         with pytest.raises(dpd.BudgetExceededError):
             dpd.private_median(rows, epsilon=0.1, prior="normal(0, 5)", ledger=budget)
