@@ -37,6 +37,7 @@ __all__ = [
     "SimulateSeed",
     "Smoothing",
     "depth_of",
+    "directions_of",
     "label_option",
     "names_of",
     "numbers_of",
@@ -47,7 +48,7 @@ __all__ = [
     "table_of",
 ]
 
-DIRECTIONS = ("axes", "orthonormal")
+DIRECTIONS = "axes, orthonormal, uniform:M or balanced:M"
 
 # Headings of the help.
 MECHANISM, BUDGET, OUTPUT = "Mechanism", "Budget", "Output"
@@ -74,7 +75,8 @@ DepthName = Annotated[
 ]
 Smoothing = Annotated[float | None, option(MECHANISM, "Smooth the integrated dual depth.", "NUMBER")]
 DirectionsKind = Annotated[
-    str | None, option(MECHANISM, "Directions of the depth: axes, or orthonormal (a random rotation).", "KIND")
+    str | None,
+    option(MECHANISM, "axes, orthonormal (a random rotation), uniform:M or balanced:M (M random directions).", "KIND"),
 ]
 DirectionsSeed = Annotated[int, option(MECHANISM, "Public seed of random directions; it is recorded.", "INTEGER")]
 Center = Annotated[
@@ -141,7 +143,7 @@ def depth_of(name: str, smoothing: float | None, kind: str | None, seed: int, *,
     """Return the depth of --depth, --smoothing, --directions and --directions-seed, for d columns."""
     import dataclasses
 
-    from pymc_dpdepth.depths import Directions, as_depth
+    from pymc_dpdepth.depths import as_depth
 
     depth = as_depth(name)
     fields = {field.name for field in dataclasses.fields(depth)}
@@ -151,11 +153,23 @@ def depth_of(name: str, smoothing: float | None, kind: str | None, seed: int, *,
         depth = dataclasses.replace(depth, smoothing=smoothing)
     if kind is None:
         return depth
-    if kind not in DIRECTIONS or "directions" not in fields:
-        raise ValueError(f"--directions: expected {' or '.join(DIRECTIONS)}, with a depth over directions; got {kind}.")
-    return dataclasses.replace(
-        depth, directions=Directions.axes(d) if kind == "axes" else Directions.orthonormal(d, seed)
-    )
+    if "directions" not in fields:
+        raise ValueError(f"--directions: expected with a depth over directions, got with {name}; leave it out.")
+    return dataclasses.replace(depth, directions=directions_of(kind, seed, d))
+
+
+def directions_of(kind: str, seed: int, d: int) -> Any:
+    """Return the directions of --directions and --directions-seed, for d columns."""
+    from pymc_dpdepth.depths import Directions
+
+    word, _, count = kind.partition(":")
+    if kind == "axes":
+        return Directions.axes(d)
+    if kind == "orthonormal":
+        return Directions.orthonormal(d, seed)
+    if word not in ("uniform", "balanced") or not (count.isascii() and count.isdigit() and int(count)):
+        raise ValueError(f"--directions: expected {DIRECTIONS}, M at least 1, such as uniform:100; got {kind!r}.")
+    return (Directions.uniform if word == "uniform" else Directions.balanced)(d, int(count), seed)
 
 
 def table_of(data: Path, columns: list[str] | None) -> Table:

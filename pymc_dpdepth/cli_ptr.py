@@ -40,9 +40,7 @@ def ptr_median(
         str, take.option(WHERE, "Public center: a number, or one for each column.", "A,B,...", "--center")
     ] = "0",
     scale: Annotated[str, take.option(take.MECHANISM, "Scale of the outlyingness: mad or iqr.", "NAME")] = "mad",
-    directions: Annotated[
-        int | None, take.option(take.MECHANISM, "Number of random directions; by default the axes.", "INTEGER")
-    ] = None,
+    directions: take.DirectionsKind = "axes",
     directions_seed: take.DirectionsSeed = 0,
     cap: Annotated[
         str, take.option(take.MECHANISM, "Outlyingness above it counts as it: a number, auto (2) or none.", "NUMBER")
@@ -107,7 +105,7 @@ def ptr_median(
 def _release(
     data: Path,
     columns: list[str] | None,
-    shape: tuple[str, int | None, int],
+    shape: tuple[str, str, int],
     request: dict[str, Any],
     *,
     reread: bool,
@@ -116,14 +114,14 @@ def _release(
 
     With `reread` the file is passed on, since a ledger with a key looks at columns that are not used, too.
     """
-    from pymc_dpdepth.depths import Directions, Projection
+    from pymc_dpdepth.depths import Projection
     from pymc_dpdepth.ptr import propose_test_release
 
-    scale, count, seed = shape
+    scale, kind, seed = shape
     table = take.table_of(data, columns)
-    depth = Projection(scale)
-    if count is not None:
-        depth = depth.with_directions(Directions.uniform(len(table.columns), count, seed))
+    # A number alone is so many uniform directions.
+    kind = f"uniform:{kind}" if kind.isdigit() else kind
+    depth = Projection(scale, take.directions_of(kind, seed, len(table.columns)))
     rows = {"X": data, "columns": columns} if reread else {"X": table}
     # A bar counts steps, which depend on the rows.
     return propose_test_release(**rows, depth=depth, progressbar=False, **request)

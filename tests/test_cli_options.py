@@ -48,6 +48,21 @@ def test_depths_by_name():
             take.depth_of(*options, d=2)
 
 
+def test_directions_by_word():
+    made = {
+        "axes": dpd.Directions.axes(2),
+        "orthonormal": dpd.Directions.orthonormal(2, 7),
+        "uniform:50": dpd.Directions.uniform(2, 50, 7),
+        "balanced:9": dpd.Directions.balanced(2, 9, 7),
+    }
+    for text, directions in made.items():
+        assert take.directions_of(text, 7, 2) == directions
+        assert take.depth_of("halfspace", None, text, 7, d=2) == dpd.Halfspace(directions)
+    for text in ("north", "uniform", "uniform:", "uniform:x", "uniform:0", "balanced:-1", "axes:3", "uniform:1.5", ""):
+        with pytest.raises(ValueError, match="--directions: expected axes, orthonormal, uniform:M or balanced:M"):
+            take.directions_of(text, 7, 2)
+
+
 def test_a_table_needs_a_row(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("a,b\n1,2\n")

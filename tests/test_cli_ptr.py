@@ -42,6 +42,17 @@ def test_median_prints_and_writes(table, tmp_path):
     assert str(SENTINEL) not in result.output
 
 
+def test_directions_are_those_of_the_other_commands(table, tmp_path):
+    out = tmp_path / "release.json"
+    for words, kind in (("balanced:6", "balanced"), ("uniform:6", "uniform"), ("6", "uniform"), ("axes", "axes")):
+        result = run(
+            *("ptr-median", table, "--columns", "a,b", *PASSING, "--directions", words, "--out", out, "--overwrite")
+        )
+        assert result.exit_code == 0, result.stderr
+        directions = dpd.Release.from_json(out).mechanisms[0]["depth"]["directions"]
+        assert (directions["kind"], directions["m"]) == (kind, 2 if kind == "axes" else 6)
+
+
 def test_refusal_is_an_output(table, tmp_path):
     out = tmp_path / "release.json"
     options = ["--epsilon", "3,1", "--delta", 1e-6, "--threshold", 1e-6, "--radius", 50, "--cap", "none"]
@@ -112,7 +123,8 @@ def test_a_sampler_may_be_named(table):
         (["--noise", "normal"], "noise"),
         (["--label", "x"], "--ledger"),
         (["--sampler", "nuts"], "sampler"),
-        (["--directions", 0], "m must be"),
+        (["--directions", 0], "--directions: expected axes, orthonormal, uniform:M or balanced:M"),
+        (["--directions", "north"], "--directions: expected axes, orthonormal, uniform:M or balanced:M"),
         (["--columns", "a,word"], "word"),
     ],
 )
