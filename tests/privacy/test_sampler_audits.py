@@ -121,8 +121,8 @@ def test_a_doubled_exponent_is_caught_in_every_exact_sampler(bug, case, monkeypa
 # Bugs in the package's boxes
 
 
-def light_bottom_level(keys, floors, base, original=boxes.level_weights):
-    significands, exponents, roundings = original(keys, floors, base)
+def light_bottom_level(keys, floors, base, highest=None, original=boxes.level_weights):
+    significands, exponents, roundings = original(keys, floors, base, highest)
     step, exponent = base.scaled_complement(1)  # 1 - exp(-epsilon / 2)
     significands[0], exponents[0] = significands[0] * step / 2, exponents[0] + exponent + 1
     if significands[0] < 1.0:
@@ -135,8 +135,8 @@ def next_box(law, levels, original=boxes.BoxLaw.boxes):
     return original(law, np.where(levels > 0, np.minimum(levels + 1, half), 0))
 
 
-def no_level_above_half(keys, floors, base, original=boxes.level_weights):
-    significands, exponents, roundings = original(keys, floors, base)
+def no_level_above_half(keys, floors, base, highest=None, original=boxes.level_weights):
+    significands, exponents, roundings = original(keys, floors, base, highest)
     significands[-1] = 0.0
     return significands, exponents, roundings
 
