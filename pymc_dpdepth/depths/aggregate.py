@@ -14,7 +14,7 @@ import math
 import numba
 import numpy as np
 
-from pymc_dpdepth.depths.univariate import univariate_count
+from pymc_dpdepth.depths.univariate import TUKEY_CODE, univariate_count
 
 __all__ = [
     "CLAMP",
@@ -204,6 +204,11 @@ def min_depth(theta, ordered, directions, code):
         return 0.0
     smallest = _unit(code[0], n)
     for k in range(directions.shape[0]):
+        if code[0] == TUKEY_CODE and smallest < n:
+            # min(le, ge) >= smallest where this many rows lie on both closed sides: two looks in place of two searches.
+            t = project_point(theta, directions[k])
+            if ordered[k, smallest - 1] <= t <= ordered[k, n - smallest]:
+                continue
         smallest = min(smallest, direction_count(theta, ordered[k], directions[k], code[0]))
         if smallest == 0:
             break
