@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +10,32 @@ import numpy as np
 
 from pymc_dpdepth.depths import Depth, Halfspace, as_depth
 from pymc_dpdepth.depths.base import as_rows
+from pymc_dpdepth.plot_marks import RAW_ROWS, marked_figure, note_curator_side, stamp
 from pymc_dpdepth.record import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["NOT_RELEASABLE", "plot_depth_contours"]
-
-NOT_RELEASABLE = "no: drawn from raw rows, for the curator only"
-_NOTE = "curator only, not releasable"
-# The word of each format's metadata that may hold a free text; other formats have none.
-_METADATA_WORDS = {"png": "releasable", "pdf": "Subject", "svg": "Description", "ps": "Creator", "eps": "Creator"}
+__all__ = [
+    "color_scale",
+    "depth_on_grid",
+    "depth_title",
+    "dot_area",
+    "median_point",
+    "plot_depth_contours",
+    "read_plane",
+    "released_points",
+]
 
 _PLANE = 2
 _LINES = 10  # contours by default
 _MOST_EXACT = 1000  # rows: n^2 log n steps for polygons and the median, about a second; beyond it a grid is used
 _GRID = 121  # points of the depth surface along each axis
 _MARGIN = 0.08  # of the rows' range, around them
-_SIZE, _RESOLUTION = (6.4, 5.2), 150  # inches; dots per inch
+_SIZE = (6.4, 5.2)  # inches
 _COLORS, _LIGHTEST, _SHADES = "Blues", 0.2, 256  # the map's nearly white fifth is left out
-_ROW_COLOR, _MEDIAN_COLOR, _RELEASE_COLOR, _NOTE_COLOR = "#333333", "#e08214", "#b3401f", "#b00020"
+ROW_COLOR, MEDIAN_COLOR, RELEASE_COLOR = "#333333", "#e08214", "#b3401f"
 
 
 def plot_depth_contours(
@@ -90,6 +94,30 @@ def plot_depth_contours(
     >>> figure.axes[0].get_title()
     'halfspace depth of 4 rows'
     """
+    rows, names = read_plane(X, columns)
+    depth = Halfspace(directions=None) if depth is None else as_depth(depth)
+    asked = _asked(levels)
+    marks = released_points(release)
+    axes = marked_figure(RAW_ROWS, figsize=_SIZE).add_subplot() if ax is None else ax
+    is_exact = isinstance(depth, Halfspace) and depth.directions is None and len(rows) <= _MOST_EXACT
+    (_draw_regions if is_exact else _draw_surface)(axes, depth, rows, asked, marks)
+    axes.scatter(*rows.T, s=dot_area(len(rows)), color=ROW_COLOR, alpha=0.6, linewidths=0, zorder=3, label="rows")
+    median = median_point(depth, rows)
+    if median is not None:
+        axes.plot(*median, "P", color=MEDIAN_COLOR, markersize=7, markeredgecolor="white", zorder=5, label="median")
+    for label, point in marks:
+        axes.plot(*point, "*", color=RELEASE_COLOR, markersize=15, markeredgecolor="white", zorder=4, label=label)
+    axes.set_title(depth_title(depth, len(rows), on_grid=not is_exact), fontsize=11)
+    axes.set_xlabel(names[0], parse_math=False)
+    axes.set_ylabel(names[1], parse_math=False)
+    axes.legend(loc="best", fontsize=8)
+    note_curator_side(axes)
+    stamp(axes.figure, RAW_ROWS)
+    return axes.figure
+
+
+def read_plane(X: Any, columns: Any) -> tuple[np.ndarray, tuple[str, str]]:
+    """Return rows of two columns and the names of these, or refuse other tables."""
     from pymc_dpdepth.tables import read_table
 
     table = read_table(X, columns)
@@ -99,55 +127,13 @@ def plot_depth_contours(
             f"X must have two columns and at least one row for contours; got shape {rows.shape}. Choose two with "
             "columns=[...]."
         )
-    depth = Halfspace(directions=None) if depth is None else as_depth(depth)
-    asked = _asked(levels)
-    marks = _released(release)
-    axes = _new_axes() if ax is None else ax
-    is_exact = isinstance(depth, Halfspace) and depth.directions is None and len(rows) <= _MOST_EXACT
-    (_draw_regions if is_exact else _draw_surface)(axes, depth, rows, asked, marks)
-    axes.scatter(*rows.T, s=_dot_area(len(rows)), color=_ROW_COLOR, alpha=0.6, linewidths=0, zorder=3, label="rows")
-    _mark_median(axes, depth, rows)
-    for label, point in marks:
-        axes.plot(*point, "*", color=_RELEASE_COLOR, markersize=15, markeredgecolor="white", zorder=4, label=label)
-    grid = "" if is_exact else ", on a grid"
-    count = f"{len(rows):,} row{'s' if len(rows) > 1 else ''}"
-    axes.set_title(f"{depth.name.replace('_', ' ')} depth of {count}{grid}", fontsize=11)
-    axes.set_xlabel(table.columns[0], parse_math=False)
-    axes.set_ylabel(table.columns[1], parse_math=False)
-    axes.legend(loc="best", fontsize=8)
-    axes.annotate(
-        _NOTE,
-        (1.0, 0.0),
-        xycoords="axes fraction",
-        xytext=(-4, 4),
-        textcoords="offset points",
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color=_NOTE_COLOR,
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5},
-        zorder=6,
-    )
-    return axes.figure
+    return rows, table.columns
 
 
-def _new_axes() -> Axes:
-    """Return axes in a figure whose files say that they may not leave."""
-    from matplotlib import rcParams
-    from matplotlib.figure import Figure
-
-    class CuratorFigure(Figure):
-        """A figure drawn from raw rows."""
-
-        def savefig(self, fname: Any, *, metadata: dict[str, Any] | None = None, **options: Any) -> None:
-            """Save the figure as matplotlib does, with a word in the metadata of formats that have room for it."""
-            named = os.path.splitext(os.fspath(fname))[1][1:] if isinstance(fname, str | os.PathLike) else ""
-            kind = (options.get("format") or named or rcParams["savefig.format"]).lower()
-            if kind in _METADATA_WORDS:
-                metadata = {**(metadata or {}), _METADATA_WORDS[kind]: NOT_RELEASABLE}
-            super().savefig(fname, metadata=metadata, **{"dpi": _RESOLUTION, **options})
-
-    return CuratorFigure(figsize=_SIZE, layout="constrained").add_subplot()
+def depth_title(depth: Depth, n: int, *, on_grid: bool) -> str:
+    """Return the title of a picture of a depth."""
+    count = f"{n:,} row{'s' if n > 1 else ''}"
+    return f"{depth.name.replace('_', ' ')} depth of {count}{', on a grid' if on_grid else ''}"
 
 
 def _asked(levels: Any) -> int | list[float]:
@@ -169,7 +155,7 @@ def _asked(levels: Any) -> int | list[float]:
     return depths
 
 
-def _released(release: Release | None) -> list[tuple[str, np.ndarray]]:
+def released_points(release: Release | None) -> list[tuple[str, np.ndarray]]:
     """Return the label and the point of each released location in the plane."""
     if release is None:
         return []
@@ -192,7 +178,7 @@ def _draw_regions(axes: Any, depth: Halfspace, rows: np.ndarray, asked: int | li
             raise ValueError("levels: expected halfspace depths above 0 and at most 1.")
         counts = {_count(level, n) for level in asked}
     contours = depth.regions(rows, sorted(counts)).contours
-    colors = _color_scale(axes, contours[-1][0] if contours else 1.0)
+    colors = color_scale(axes, contours[-1][0] if contours else 1.0)
     for level, corners in contours:
         color = colors.to_rgba(level)
         axes.fill(*corners.T, facecolor=color, alpha=0.35, linewidth=0)
@@ -207,17 +193,22 @@ def _count(level: float, n: int) -> int:
     return k if k / n >= level else k + 1
 
 
-def _draw_surface(axes: Any, depth: Depth, rows: np.ndarray, asked: int | list[float], marks: Any) -> None:
-    """Draw lines through the depths on a grid over the rows and what else is marked."""
+def depth_on_grid(depth: Depth, rows: np.ndarray, marks: Any, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return depths (count, count) at the points (x[j], y[i]) of a grid over the rows and what else is marked."""
     shown = np.vstack([rows, *(point for _, point in marks)])
     low, high = shown.min(axis=0), shown.max(axis=0)
     margin = np.where(high > low, _MARGIN * (high - low), 1.0)
-    x, y = np.linspace(low - margin, high + margin, _GRID).T
+    x, y = np.linspace(low - margin, high + margin, count).T
     points = np.stack(np.meshgrid(x, y), axis=-1)
-    values = depth.evaluate(points.reshape(-1, _PLANE), rows).reshape(points.shape[:2])
+    return x, y, depth.evaluate(points.reshape(-1, _PLANE), rows).reshape(points.shape[:2])
+
+
+def _draw_surface(axes: Any, depth: Depth, rows: np.ndarray, asked: int | list[float], marks: Any) -> None:
+    """Draw lines through the depths on a grid over the rows and what else is marked."""
+    x, y, values = depth_on_grid(depth, rows, marks, _GRID)
     bottom, top = values.min(), values.max()
     lines = np.linspace(bottom, top, asked + 2)[1:-1] if isinstance(asked, int) else asked
-    colors = _color_scale(axes, top)
+    colors = color_scale(axes, top)
     if bottom < top:
         axes.pcolormesh(x, y, values, cmap=colors.cmap, norm=colors.norm, alpha=0.35, shading="nearest", linewidth=0)
         inside = [line for line in lines if bottom < line < top]
@@ -225,7 +216,7 @@ def _draw_surface(axes: Any, depth: Depth, rows: np.ndarray, asked: int | list[f
             axes.contour(x, y, values, levels=inside, cmap=colors.cmap, norm=colors.norm, linewidths=1.2)
 
 
-def _color_scale(axes: Any, deepest: float) -> Any:
+def color_scale(axes: Any, deepest: float) -> Any:
     """Add a color bar of depths from 0, and return its map from depths to colors."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -237,17 +228,16 @@ def _color_scale(axes: Any, deepest: float) -> Any:
     return colors
 
 
-def _mark_median(axes: Any, depth: Depth, rows: np.ndarray) -> None:
-    """Mark the median, where the depth has one; that of exact halfspace depth takes long where rows are many."""
+def median_point(depth: Depth, rows: np.ndarray) -> np.ndarray | None:
+    """Return the median, where the depth has one; that of exact halfspace depth takes long where rows are many."""
     if isinstance(depth, Halfspace) and depth.directions is None and len(rows) > _MOST_EXACT:
-        return
+        return None
     try:
-        point = depth.median(rows)
+        return depth.median(rows)
     except TypeError:  # no median of this depth, or none for its directions
-        return
-    axes.plot(*point, "P", color=_MEDIAN_COLOR, markersize=7, markeredgecolor="white", zorder=5, label="median")
+        return None
 
 
-def _dot_area(n: int) -> float:
+def dot_area(n: int) -> float:
     """Return the area of a row's dot in square points, smaller where rows are many."""
     return max(3.0, 22.0 - 3.0 * math.log10(n) ** 2)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pymc_dpdepth.mechanism_law import cell_masses
+from pymc_dpdepth.plot_marks import marked_figure, note_simulation, picture_bytes, record_mark, save_plot
 from pymc_dpdepth.record import Release
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ __all__ = ["plot_release", "readable_number", "save_png", "save_release_plot"]
 MOST_PANELS = 12
 COLUMNS = 3
 PANEL_WIDTH, PANEL_HEIGHT, TITLE_HEIGHT, SMALLEST_WIDTH = 3.6, 2.3, 0.9, 6.6  # inches
-RESOLUTION = 150  # dots per inch of a saved picture
 
 # The x axis shows the middle 99% of the prior, and is extended to the released value.
 SHOWN_TAIL = 0.005
@@ -34,8 +35,7 @@ LOG_RATIO = 1e4
 SIGNIFICANT = 6
 LONGEST_NAME, LONGEST_PRIOR = 30, 44  # characters that fit a panel
 PLAIN_BELOW = 1e7  # tick labels of larger numbers would run into each other when written out
-PRIOR_COLOR, VALUE_COLOR, ALERT_COLOR, TEXT_COLOR = "#7a9cc6", "#b3401f", "#b00020", "#444444"
-RELEASABLE = "made from a Release and its public prior"
+PRIOR_COLOR, VALUE_COLOR, TEXT_COLOR = "#7a9cc6", "#b3401f", "#444444"
 
 
 # Depth values are drawn as dots, with bars as long as nine tenths of the noise: P(|noise| <= length * scale) = .9.
@@ -85,7 +85,8 @@ def plot_release(
     matplotlib.figure.Figure
         One panel for each coordinate, in no window; show it in a notebook, or write it with `save_release_plot` or
         ``figure.savefig``. A prior that is not a product of univariate families is not drawn. Bars at depth values are
-        as long as 90% of the noise, which is public; there are none where noise was added to the outlyingness.
+        as long as 90% of the noise, which is public; there are none where noise was added to the outlyingness. Its
+        attribute `releasable` is True, unless the release is a simulation; `dpd.save_plot` writes the mark into files.
 
     Raises
     ------
@@ -106,8 +107,6 @@ def plot_release(
     >>> len(dpd.plot_release(release).axes)
     2
     """
-    from matplotlib.figure import Figure
-
     if not isinstance(release, Release):
         raise TypeError(f"release: expected a Release, got {type(release).__name__}; make one with dpd.release.")
     refused = [record["name"] for record in release.mechanisms if record.get("refused")]
@@ -119,18 +118,22 @@ def plot_release(
     if mechanism is not None and mechanism not in release.locations:
         raise ValueError(f"mechanism: expected one of {sorted(release.locations)}, got {mechanism!r}.")
     drawn = [mechanism] if mechanism is not None else list(release.locations)
+    if any(release.locations[name].ndim > 1 for name in drawn):
+        raise ValueError(
+            f"release: expected locations over one dimension; {drawn} have groups too, which dpd.plot_groups draws."
+        )
     panels = list(_panels(release, drawn))
     total = sum(1 if "point" in release.locations[name].dims else release.locations[name].size for name in drawn)
     columns = 2 if len(panels) == 2 * 2 else min(COLUMNS, len(panels))
     rows = math.ceil(len(panels) / columns)
     size = (max(SMALLEST_WIDTH, PANEL_WIDTH * columns), PANEL_HEIGHT * rows + TITLE_HEIGHT)
-    figure = Figure(figsize=figsize or size, layout="constrained")
+    figure = marked_figure(record_mark(release), figsize=figsize or size)
     for position, panel in enumerate(panels):
         axes = figure.add_subplot(rows, columns, position + 1)
         (_draw_points if isinstance(panel, _PointsPanel) else _draw_panel)(axes, panel)
     figure.suptitle("\n".join(_title(release, panels, total)), fontsize=11, linespacing=1.4)
     if release.simulation is not False:
-        _mark_simulation(figure, release.simulation)
+        note_simulation(figure, release.simulation)
     return figure
 
 
@@ -157,14 +160,10 @@ def save_release_plot(
     Raises
     ------
     ValueError
-        If the name ends in something else; ``plot_release(release).savefig(path)`` writes other formats.
+        If the name ends in something else; ``dpd.save_plot(dpd.plot_release(release), path)`` writes PDF and SVG, too.
     """
-    save_png(
-        lambda: plot_release(release, mechanism=mechanism, figsize=figsize),
-        path,
-        {"Title": "Private release", "releasable": RELEASABLE},
-        release,
-    )
+    _require_png(path)
+    save_plot(plot_release(release, mechanism=mechanism, figsize=figsize), path)
 
 
 def save_png(draw: Callable[[], Figure], path: str | os.PathLike, metadata: dict[str, str], release: Any) -> None:
@@ -185,27 +184,18 @@ def save_png(draw: Callable[[], Figure], path: str | os.PathLike, metadata: dict
     ValueError
         If the name ends in something else.
     """
-    from io import BytesIO
-    from pathlib import Path
+    path = _require_png(path)
+    software = f"pymc_dpdepth {release.package_version}"
+    words = {**metadata, "Software": software, "simulation": str(release.simulation)}
+    path.write_bytes(picture_bytes(draw(), "png", words))
 
+
+def _require_png(path: str | os.PathLike) -> Path:
+    """Return the path, or refuse a name that ends in something else."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise ValueError(f"Expected a name that ends in .png; got {path.name}.")
-    picture = BytesIO()
-    with warnings.catch_warnings():
-        # A column name may hold letters that the font lacks; they are drawn as boxes.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        draw().savefig(
-            picture,
-            format="png",
-            dpi=RESOLUTION,
-            metadata={
-                **metadata,
-                "Software": f"pymc_dpdepth {release.package_version}",
-                "simulation": str(release.simulation),
-            },
-        )
-    path.write_bytes(picture.getvalue())
+    return path
 
 
 def readable_number(value: float) -> str:
@@ -314,12 +304,6 @@ def _has_bars(panel: _PointsPanel) -> bool:
     return panel.bar is not None and len(panel.values) <= DOTS_WITH_BARS
 
 
-def _mark_simulation(figure: Figure, simulation: bool | str) -> None:
-    """Say that the draw could be repeated, or that nobody knows."""
-    words = "SIMULATION: not a release" if simulation is True else "simulation unknown: someone else sampled the trace"
-    figure.supxlabel(words, color=ALERT_COLOR, fontsize=11, fontweight="bold")
-
-
 def _draw_panel(axes: Any, panel: _Panel) -> None:
     """Draw one prior density, and the value as a line with its number."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -395,12 +379,10 @@ def _edges(low: float, high: float, log: bool) -> np.ndarray:
 
 def _density(panel: _Panel, edges: np.ndarray, log: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return cell middles and the prior's mass over the width of each cell, so that areas are probabilities."""
-    lower, upper = (tail.ravel() for tail in panel.family.tails(edges[:, None], *panel.parameters))
-    # The difference of the smaller tail keeps its digits.
-    mass = np.where(lower[:-1] < upper[1:], np.diff(lower), -np.diff(upper))
+    mass = cell_masses(panel.family, panel.parameters, edges)
     scale = np.log(edges) if log else edges
     centers = np.sqrt(edges[:-1] * edges[1:]) if log else 0.5 * (edges[:-1] + edges[1:])
-    return centers, np.maximum(mass, 0.0) / np.diff(scale)
+    return centers, mass / np.diff(scale)
 
 
 def _write_number(axes: Any, value: float) -> None:

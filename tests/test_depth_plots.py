@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.depth_plots import NOT_RELEASABLE, plot_depth_contours
+from pymc_dpdepth.depth_plots import plot_depth_contours
+from pymc_dpdepth.plot_marks import RAW_ROWS
 
 ALL = dpd.Halfspace(directions=None)
 ROWS = np.round(np.random.default_rng(1).normal(size=(40, 2)) @ [[3.0, 1.0], [0.0, 2.0]], 2)
@@ -106,15 +107,15 @@ def test_a_saved_picture_says_that_it_may_not_leave(tmp_path, name):
     figure.savefig(tmp_path / name, metadata={"Title": "mine"})
     if name.endswith("png"):
         with Image.open(tmp_path / name) as picture:
-            assert picture.text["releasable"] == NOT_RELEASABLE and picture.text["Title"] == "mine"
+            assert picture.text["releasable"] == RAW_ROWS.text and picture.text["Title"] == "mine"
             pixels = np.asarray(picture.convert("L"))
         assert pixels.min() < 128 < pixels.max()
     else:
-        assert NOT_RELEASABLE.encode() in (tmp_path / name).read_bytes()
+        assert RAW_ROWS.text.encode() in (tmp_path / name).read_bytes()
     buffer = io.BytesIO()
     figure.savefig(buffer)
     with Image.open(buffer) as picture:
-        assert picture.text["releasable"] == NOT_RELEASABLE
+        assert picture.text["releasable"] == RAW_ROWS.text
     figure.savefig(buffer, format="jpg")  # has no metadata
 
 

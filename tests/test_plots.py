@@ -169,7 +169,7 @@ def test_png_says_what_it_is_made_of(tmp_path):
     path = tmp_path / "release.png"
     save_release_plot(release(), path)
     with Image.open(path) as picture:
-        assert picture.text["releasable"] == "made from a Release and its public prior"
+        assert picture.text["releasable"] == "yes: made from a Release and its public prior"
         assert picture.text["simulation"] == "False"
         pixels = np.asarray(picture.convert("L"))
     assert pixels.min() < 128 < pixels.max()
