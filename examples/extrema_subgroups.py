@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.extrema.plot import save_interval_plot
 from pymc_dpdepth.tables import read_table
 
 DATA = Path(__file__).parent / "data" / "rand_hie_first_year.csv"
@@ -84,7 +83,7 @@ def main(folder: Path) -> None:
     family = EffectsOfFreeCare()
     interval = dpd.extrema_interval(DATA, family=family, epsilon=EPSILON)
     interval.to_json(folder / "extrema.json")
-    save_interval_plot(interval, folder / "extrema.png")
+    dpd.save_plot(interval.plot(), folder / "extrema.png")
     rows = read_table(DATA, family.columns()).rows
     effects = family.estimates({name: family.entries(rows, name, {}).sum(axis=0) for name in EPSILON}, len(rows), {})
     print(f"Effects, in visits a year: private (epsilon = {interval.epsilon:g}), and without privacy")

@@ -182,9 +182,9 @@ def _interval(data: Path, request: dict[str, Any]) -> ExtremaInterval:
 
 
 def _save_plot(interval: ExtremaInterval, path: Path) -> None:
-    from pymc_dpdepth.extrema.plot import save_interval_plot
+    from pymc_dpdepth.plot_marks import save_plot
 
-    save_interval_plot(interval, path)
+    save_plot(interval.plot(), path)
 
 
 def _epsilon(text: str) -> float | dict[str, float]:

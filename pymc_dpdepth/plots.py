@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dpdepth.mechanism_law import cell_masses
-from pymc_dpdepth.plot_marks import marked_figure, note_simulation, picture_bytes, record_mark, save_plot
+from pymc_dpdepth.plot_marks import marked_figure, note_simulation, record_mark, save_plot
 from pymc_dpdepth.record import Release
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_release", "readable_number", "save_png", "save_release_plot"]
+__all__ = ["plot_release", "readable_number", "save_release_plot"]
 
 MOST_PANELS = 12
 COLUMNS = 3
@@ -164,30 +164,6 @@ def save_release_plot(
     """
     _require_png(path)
     save_plot(plot_release(release, mechanism=mechanism, figsize=figsize), path)
-
-
-def save_png(draw: Callable[[], Figure], path: str | os.PathLike, metadata: dict[str, str], release: Any) -> None:
-    """Write a figure as a PNG, once it is drawn to the end, with metadata and the version and simulation of a record.
-
-    Parameters
-    ----------
-    draw : callable
-        Returns the figure.
-    path : path
-        Its name ends in .png.
-    metadata : dict of str
-    release : Release or ExtremaInterval
-        What is drawn.
-
-    Raises
-    ------
-    ValueError
-        If the name ends in something else.
-    """
-    path = _require_png(path)
-    software = f"pymc_dpdepth {release.package_version}"
-    words = {**metadata, "Software": software, "simulation": str(release.simulation)}
-    path.write_bytes(picture_bytes(draw(), "png", words))
 
 
 def _require_png(path: str | os.PathLike) -> Path:

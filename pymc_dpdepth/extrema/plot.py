@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pymc_dpdepth.extrema.limits import naive_limits
+from pymc_dpdepth.plot_marks import marked_figure, record_mark, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pymc_dpdepth.extrema.record import ExtremaInterval
 
-__all__ = ["plot_interval", "save_interval_plot"]
+__all__ = ["plot_interval"]
 
 MOST_PARAMETERS, LONGEST_NAME = 25, 24  # rows, and characters of a name, that fit
 WIDTH, ROW_HEIGHT, REST_HEIGHT = 7.2, 0.27, 1.5  # inches
@@ -28,7 +28,6 @@ SELECTED_COLOR, OTHER_COLOR, LIMIT_COLOR, ALERT_COLOR, TEXT_COLOR = (
     "#b00020",
     "#444444",
 )
-RELEASABLE = "made from an ExtremaInterval, which is public"
 METHODS = {
     "naive": "naive, not valid",
     "uncorrected": "uncorrected, not valid",
@@ -50,23 +49,25 @@ def plot_interval(interval: ExtremaInterval, *, ax: Axes | None = None) -> Figur
     Returns
     -------
     matplotlib.figure.Figure
-        The figure of the axes.
+        The figure of the axes. Its attribute `releasable` is True, unless the interval is a simulation; where `ax` was
+        given it is what else is drawn in the figure that decides. `dpd.save_plot` writes the mark into files.
 
     Notes
     -----
     Costs no privacy: the picture is a function of the record, which is public. An interval for a single parameter is
     two-sided, from its own bootstrap, and holds for a parameter that was chosen beforehand.
     """
-    from matplotlib.figure import Figure
-
     from pymc_dpdepth.plots import readable_number
 
     signed = interval.settings.sign * interval.estimates.values
     drawn = np.argsort(-signed, kind="stable")[:MOST_PARAMETERS]
     compared = interval.compare()
     rows = len(drawn) + len(compared)
+    mark = record_mark(interval, made_from="an ExtremaInterval, which is public", title="Private confidence interval")
     if ax is None:
-        ax = Figure(figsize=(WIDTH, REST_HEIGHT + ROW_HEIGHT * rows), layout="constrained").add_subplot()
+        ax = marked_figure(mark, figsize=(WIDTH, REST_HEIGHT + ROW_HEIGHT * rows)).add_subplot()
+    else:
+        stamp(ax.figure, mark)
     singles = [_single(interval, j) for j in drawn]
     ends = np.concatenate([np.ravel(singles), compared.to_numpy().ravel(), [interval.estimate]])
     low, high = ends[np.isfinite(ends)].min(), ends[np.isfinite(ends)].max()
@@ -99,31 +100,6 @@ def plot_interval(interval: ExtremaInterval, *, ax: Axes | None = None) -> Figur
     if interval.simulation:
         ax.set_xlabel("SIMULATION: not a release", color=ALERT_COLOR, fontsize=11, fontweight="bold")
     return ax.figure
-
-
-def save_interval_plot(interval: ExtremaInterval, path: str | os.PathLike) -> None:
-    """Write the picture as a PNG whose metadata say that it may leave.
-
-    Parameters
-    ----------
-    interval : ExtremaInterval
-        What to draw.
-    path : path
-        File to write; its name ends in .png.
-
-    Raises
-    ------
-    ValueError
-        If the name ends in something else; ``interval.plot().savefig(path)`` writes other formats.
-    """
-    from pymc_dpdepth.plots import save_png
-
-    save_png(
-        lambda: plot_interval(interval),
-        path,
-        {"Title": "Private confidence interval", "releasable": RELEASABLE},
-        interval,
-    )
 
 
 def _single(interval: ExtremaInterval, j: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from extrema_cases import BOUNDS, normal_rows
 from matplotlib.figure import Figure
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.extrema.plot import MOST_PARAMETERS, save_interval_plot
+from pymc_dpdepth.extrema.plot import MOST_PARAMETERS
 
 
 def interval(k=3, **options):
@@ -60,6 +60,8 @@ def test_the_axes_may_be_the_users_and_no_window_is_opened():
     figure = Figure()
     axes = figure.add_subplot(1, 2, 2)
     assert interval().plot(ax=axes) is figure and len(axes.lines) > 3
+    # What else a figure of the user's holds is not known, so nothing says that it may leave.
+    assert not getattr(figure, "releasable", False)
     import matplotlib.pyplot as plt
 
     assert not plt.get_fignums()
@@ -84,18 +86,19 @@ def test_without_correction_the_picture_says_so():
     assert "this one: no correction" in labels(axes) and "correction none" in axes.get_title(loc="left")
 
 
-def test_a_saved_picture_says_that_it_may_leave(tmp_path):
+def test_a_saved_picture_says_whether_it_may_leave(tmp_path):
     path = tmp_path / "interval.png"
-    with pytest.warns(dpd.PrivacyLeakWarning):
-        ci = interval(random_seed=1)
-    save_interval_plot(ci, path)
+    figure = interval().plot()
+    assert figure.releasable is True
+    dpd.save_plot(figure, path)
     raw = path.read_bytes()
-    assert b"made from an ExtremaInterval, which is public" in raw and b"simulation\x00True" in raw
+    assert b"releasable\x00yes: made from an ExtremaInterval, which is public" in raw and b"simulation\x00False" in raw
     assert matplotlib.image.imread(path).std() > 0.01
-    assert "SIMULATION" in ci.plot().axes[0].get_xlabel()
-    with pytest.raises(ValueError, match=r"\.png"):
-        save_interval_plot(ci, tmp_path / "interval.pdf")
-    assert not (tmp_path / "interval.pdf").exists()
+    with pytest.warns(dpd.PrivacyLeakWarning):
+        seeded = interval(random_seed=1).plot()
+    assert seeded.releasable is False and "SIMULATION" in seeded.axes[0].get_xlabel()
+    dpd.save_plot(seeded, path)
+    assert b"releasable\x00no: " in path.read_bytes() and b"simulation\x00True" in path.read_bytes()
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
@@ -105,4 +108,4 @@ def test_names_are_drawn_as_they_are(tmp_path):
     ci = dpd.extrema_interval(frame, family=dpd.extrema.Gaussian(bounds=BOUNDS), epsilon=20.0)
     (axes,) = ci.plot().axes
     assert {"$x_1$", "a" * 23 + "…", "line end"} <= set(labels(axes))
-    save_interval_plot(ci, tmp_path / "x.png")
+    dpd.save_plot(ci.plot(), tmp_path / "x.png")
