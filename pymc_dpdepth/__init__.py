@@ -10,6 +10,7 @@ _HOMES = {
     "private_depth": "depth_values",
     "private_sample_depths": "depth_values",
     "private_scale_test": "scale_test",
+    "posterior_given_release": "downstream.posterior",
     "exponential_mechanism": "mechanism",
     "sample_exact": "from_model",
     "release": "from_model",

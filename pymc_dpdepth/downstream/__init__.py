@@ -1,0 +1,1 @@
+"""Bayesian inference from Releases alone: post-processing, free of privacy cost."""
