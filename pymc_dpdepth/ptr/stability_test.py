@@ -83,9 +83,10 @@ def unit_cost(budget: Budget, max_rows_per_unit: int) -> tuple[float, float]:
         growth = ((one * max_rows_per_unit).exp() - 1) / (one.exp() - 1)
         delta = float_above(to_decimal(budget.delta) * growth * (1 + GUARD))
     if not delta < 1:
+        grown = f"to {delta:.3g}" if delta < math.inf else "beyond all doubles"
         raise ValueError(
-            f"delta: for {max_rows_per_unit} rows per person it grows to {delta:.3g}, which promises nothing; take a "
-            "smaller delta or epsilon."
+            f"delta: for {max_rows_per_unit} rows per person it grows {grown}, which promises nothing; take a smaller "
+            "delta or epsilon."
         )
     return epsilon, delta
 

@@ -200,9 +200,12 @@ def test_values_that_noise_hides_warn(noise):
     for points in ([[0.0, 0.0]], [[0.0, 0.0]] * 12):
         for n in (301, 4001):
             threshold, message = warning_of(n, 2, points=points, **options)
-            release = dpd.propose_test_release(
-                rows, points=points, epsilon=4.0, delta=1e-5, noise=noise, threshold=threshold
-            )
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                release = dpd.propose_test_release(
+                    rows, points=points, epsilon=4.0, delta=1e-5, noise=noise, threshold=threshold
+                )
+            assert [str(each.message) for each in caught] == ([message] if message else [])  # the same rule
             moved = share * release.mechanisms[0]["noise_scale"]
             assert (message is not None) == (moved > 1.0)
     assert f"noise moves each of {len(points)} released values" in warning_of(301, 2, points=points, **options)[1]
