@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_dpdepth.extrema.family import Family, Sums
 from pymc_dpdepth.extrema.statistic import Statistic
+from pymc_dpdepth.mechanism import NEIGHBORING, NEIGHBORING_IN_GROUPS
 
 __all__ = ["Bernoulli", "Poisson"]
 
@@ -46,6 +47,11 @@ class _Counts(Family):
             raise ValueError(f"Expected the names of two columns, got column={column!r}, by={by!r}.")
         self.sizes = _sizes(sizes)
         self.labels = _labels(labels, self.sizes, by)
+
+    @property
+    def neighboring(self) -> str:
+        """Which tables are neighbours: with groups, those that differ in a row of the same group."""
+        return NEIGHBORING if self.by is None else NEIGHBORING_IN_GROUPS
 
     def columns(self) -> tuple[str, ...] | None:
         """Return the counted column and that of the groups, or None for all columns."""

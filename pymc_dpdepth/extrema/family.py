@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.extrema.statistic import Statistic
+from pymc_dpdepth.mechanism import NEIGHBORING
 
 __all__ = ["Family", "Sums"]
 
@@ -35,6 +36,9 @@ class Family:
         "exact" where a row's part of `counts` is known to be a function of that row alone, bit for bit, whatever rows
         stand beside it (elementwise arithmetic is, a matrix product of doubles is not, unless they hold integers). It
         cannot be checked, so the record of a family of a user says "float64" whatever stands here.
+    neighboring : {"replace_one", "replace_one_within_group"}
+        Between which tables the sensitivities hold: those that differ in any one row, or in a row whose group is public
+        and stays as it is.
 
     Notes
     -----
@@ -46,6 +50,7 @@ class Family:
     name: str = ""
     statistic_names: tuple[str, ...] = ()
     guarantee: str = "float64"
+    neighboring: str = NEIGHBORING
 
     def columns(self) -> Sequence[str | int] | None:
         """Return the columns that the family reads, in the order in which `entries` gets them; None for all."""

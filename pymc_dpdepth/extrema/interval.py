@@ -13,7 +13,7 @@ from pymc_dpdepth.extrema.cross_validation import CANDIDATES
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.noisy_sums import Folds, release_sums
 from pymc_dpdepth.extrema.record import ExtremaInterval
-from pymc_dpdepth.extrema.registry import check_name, guarantee_of
+from pymc_dpdepth.extrema.registry import RELATIONS, check_name, guarantee_of
 from pymc_dpdepth.extrema.rows import RowSource, finite_rows, read_rows
 from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, positive_integer
 from pymc_dpdepth.privacy.rounding import float_above, float_below, number, written
@@ -122,9 +122,10 @@ def extrema_interval(
 
     Notes
     -----
-    epsilon-DP for neighbours that differ in one replaced row; with folds too, since a replaced row is in one fold. Sums
-    are added up as integers and get discrete Laplace noise of scale sensitivity / epsilon, so the families of the
-    package that say so are at level "exact".
+    epsilon-DP for neighbours that differ in one replaced row; with folds too, since a replaced row is in one fold. The
+    groups of `Bernoulli` and `Poisson` (by=) are public, and a row is replaced within its group: the record's
+    `neighboring` then says "replace_one_within_group". Sums are added up as integers and get discrete Laplace noise of
+    scale sensitivity / epsilon, so the families of the package that say so are at level "exact".
 
     The coverage is that of a bootstrap: it tends to the nominal one as n grows, if the family's model holds. The upper
     limit of the largest parameter is the largest of the single upper limits. The bias-reduced estimate is biased
@@ -169,6 +170,7 @@ def extrema_interval(
         n=rows.n,
         columns=rows.columns,
         guarantee=guarantee_of(family),
+        neighboring=family.neighboring,
         epsilon=plan.cost,
         max_rows_per_unit=plan.max_rows_per_unit,
         nonfinite=nonfinite,
@@ -195,6 +197,8 @@ def _read_plan(family, epsilon, settings: Settings, folds, final, max_rows_per_u
         )
         raise TypeError(f"family: expected an object such as dpd.extrema.Gaussian(bounds=(-4, 4)), got {got}.")
     check_name(family)
+    if family.neighboring not in RELATIONS:
+        raise ValueError(f"family: expected its neighboring to be one of {RELATIONS}, got {family.neighboring!r}.")
     names = family.statistic_names
     if not names or len(set(names)) < len(names):
         raise ValueError(f"family: expected one or more different statistic_names, got {names!r}.")

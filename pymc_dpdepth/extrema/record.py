@@ -68,7 +68,8 @@ class ExtremaInterval:
     guarantee : {"exact", "float64"}
         What stands behind epsilon, as in `Release`.
     neighboring : str
-        "replace_one": tables of the same number of rows that differ in one.
+        "replace_one": tables of the same number of rows that differ in one. "replace_one_within_group": in one whose
+        group is public and stays as it is (`Bernoulli` and `Poisson` with by=).
     max_rows_per_unit : int
         Rows that one person may have.
     nonfinite : {"raise", "center"}
@@ -392,6 +393,7 @@ class ExtremaInterval:
         low = "-inf" if self.lower is None else f"{self.lower:.4g}"
         high = "inf" if self.upper is None else f"{self.upper:.4g}"
         marks = ", simulation" if self.simulation else ""
+        marks += "" if self.neighboring == NEIGHBORING else f", {self.neighboring}"
         bonferroni = ", Bonferroni" if self.sided == "two" else ""
         return (
             f"<ExtremaInterval of the {which} of {len(self.parameters)} parameters: [{low}, {high}] at "

@@ -12,9 +12,9 @@ from pymc_dpdepth.extrema.analysis import CHOICES, CROSS_VALIDATION, EXTREMA, NO
 from pymc_dpdepth.extrema.cross_validation import CrossValidation
 from pymc_dpdepth.extrema.limits import SIDES
 from pymc_dpdepth.extrema.noisy_sums import NoisySums, ReleasedStatistic
-from pymc_dpdepth.extrema.registry import FLOAT64, family_of
+from pymc_dpdepth.extrema.registry import FLOAT64, RELATIONS, family_of
 from pymc_dpdepth.frozen import thaw
-from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, NEIGHBORING
+from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT
 from pymc_dpdepth.privacy.noise import LAPLACE, IntegerNoise
 from pymc_dpdepth.privacy.rounding import float_above, written
 from pymc_dpdepth.record import GUARANTEES
@@ -114,7 +114,7 @@ FIELDS = {
     "delta": at_least_0,
     "guarantee": a_word_of(("exact", FLOAT64)),
     "guarantee_meaning": a_text,
-    "neighboring": a_word_of((NEIGHBORING,)),
+    "neighboring": a_word_of(RELATIONS),
     "max_rows_per_unit": an_integer(1),
     "nonfinite": a_word_of(("raise", "center")),
     "simulation": a_yes_or_no,
@@ -328,6 +328,8 @@ def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums 
         return
     if family.guarantee != record["guarantee"] or family.parameters(record["columns"]) != record["parameters"]:
         raise ValueError("family: expected its guarantee and its parameters in the record.")
+    if family.neighboring != record["neighboring"]:
+        raise ValueError(f"neighboring: expected {family.neighboring!r}, between which the family's sums are private.")
     for each in [released] if folds is None else [released, folds]:
         sums, expected = each.pool().sums, {}
         while set(expected) <= set(sums) and (

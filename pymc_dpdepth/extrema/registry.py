@@ -7,10 +7,12 @@ from importlib import import_module
 from typing import Any
 
 from pymc_dpdepth.extrema.family import Family
+from pymc_dpdepth.mechanism import NEIGHBORING, NEIGHBORING_IN_GROUPS
 
-__all__ = ["check_name", "family_of", "guarantee_of"]
+__all__ = ["FLOAT64", "RELATIONS", "check_name", "family_of", "guarantee_of"]
 
 FLOAT64 = "float64"
+RELATIONS = (NEIGHBORING, NEIGHBORING_IN_GROUPS)
 
 _HOMES = {
     "gaussian": ("gaussian", "Gaussian"),

@@ -10,7 +10,7 @@ from extrema_cases import BOUNDS, normal_rows
 from test_noisy_sums import Shares, ones
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.extrema import Gaussian
+from pymc_dpdepth.extrema import Bernoulli, Gaussian, Poisson
 
 VARIANTS = {
     "plain": {},
@@ -102,6 +102,34 @@ def test_what_is_in_it(intervals):
     assert "Bonferroni" in intervals["fresh"].to_dict()["interval"]
     smallest = intervals["two, min"]
     assert smallest.bootstrap["extremum"].values.tolist() == smallest.bootstrap_estimates.min(axis=1).tolist()
+
+
+GROUPED = {"column": "x0", "by": "x1", "sizes": {1: 30, 2: 20}}
+
+
+def grouped_rows():
+    return np.column_stack([np.arange(50) % 2, np.repeat([1, 2], [30, 20])]).astype(float)
+
+
+@pytest.mark.parametrize("family", [Bernoulli(**GROUPED), Poisson(bounds=(0, 3), **GROUPED)], ids=["0, 1", "counts"])
+def test_with_groups_neighbours_keep_the_group_and_the_record_says_so(family):
+    """The sensitivity holds only for them: a row that changes its group moves two counts."""
+    ci = interval(grouped_rows(), family=family, epsilon=1.0)
+    assert ci.neighboring == ci.to_dict()["neighboring"] == "replace_one_within_group"
+    assert "replace_one_within_group" in repr(ci)
+    record = json.loads(ci.to_json())
+    assert dpd.ExtremaInterval.from_dict(copy.deepcopy(record)) == ci
+    with pytest.raises(ValueError, match="neighboring"):
+        dpd.ExtremaInterval.from_dict(record | {"neighboring": "replace_one"})
+    assert ci.recompute(sided="two", replicates=199).neighboring == "replace_one_within_group"
+
+
+def test_without_groups_neighbours_are_any_row(intervals):
+    columns = interval(np.arange(100).reshape(50, 2) % 2.0, family=Bernoulli(), epsilon=1.0)
+    for ci in (columns, intervals["plain"]):
+        assert ci.neighboring == "replace_one" and "within" not in repr(ci)
+        with pytest.raises(ValueError, match="neighboring"):
+            dpd.ExtremaInterval.from_dict(ci.to_dict() | {"neighboring": "replace_one_within_group"})
 
 
 def test_repr(intervals):
