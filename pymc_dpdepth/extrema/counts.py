@@ -17,6 +17,11 @@ __all__ = ["Bernoulli", "Poisson"]
 LARGEST_COUNT = 2**53
 # NumPy draws random folds of groups up to here.
 LARGEST_TOTAL = 10**9
+# Replicates are drawn as if so many more counted and so many more uncounted rows had been seen. A count at its bound
+# would vary not at all otherwise, and one near it too little. 4 is the least whole number with which a column of zeros
+# gets the limit 3 / n of the rule of three (P(Poisson(3) = 0) = .05) as its upper 95% limit: P(Poisson(4) <= 1) = .09,
+# but P(Poisson(4) = 0) = .02. Measured coverage is in docs/extrema.md, "Near the boundary".
+ADDED = 4
 
 
 class _Counts(Family):
@@ -120,16 +125,18 @@ class _Counts(Family):
         return np.asarray(sums["count"]) / self._rows(n)
 
     def model(self, sums: Sums, n: int, deviations: Mapping[str, float]) -> dict[str, np.ndarray]:
-        """Return the "mean" of each parameter's entries, within its bounds, and the noisy "estimate"."""
+        """Return the noisy "estimate" and the "mean" from which rows are drawn, drawn away from the boundary."""
+        rows = self._rows(n)
         estimate = self.estimates(sums, n, deviations)
-        return {"estimate": estimate, "mean": np.clip(estimate, 0.0, float(self._high))}
+        return {"estimate": estimate, "mean": self._away(rows * np.clip(estimate, 0.0, float(self._high)), rows)}
 
     def simulate(
         self, model: Mapping[str, np.ndarray], n: int, replicates: int, generator: Any
     ) -> dict[str, np.ndarray]:
-        """Return sums that vary as those of the model do, about the noisy sums.
+        """Return sums that vary as those of the model do, but about the noisy sums.
 
-        An estimate beyond its bounds, which noise alone can bring about, has the spread of the mean at the bound.
+        The center is the estimate, even beyond its bounds, where noise alone can bring it: the distance of replicates
+        from the estimate is that of the estimate from the parameter.
         """
         shape = (replicates, len(model["mean"]))
         if self.sizes is None:
@@ -140,6 +147,10 @@ class _Counts(Family):
             if n != sum(sizes):  # folds are drawn at random, whatever the groups
                 rows = generator.multivariate_hypergeometric(sizes, n, size=replicates, method="marginals")
         return {"count": self._draw(generator, rows, model["mean"]) + rows * (model["estimate"] - model["mean"])}
+
+    def _away(self, counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return means from counts within their bounds, after ADDED more of each kind."""
+        raise NotImplementedError
 
     def _draw(self, generator: Any, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -187,13 +198,21 @@ class Bernoulli(_Counts):
     row. With groups it is 1, by parallel composition, for which **neighbours keep the group of every row**: who is in
     which group, and how many are, is treated as public. Where a person's group is private, do not use `by`.
 
-    Replicates draw count_j* from the binomial law of n_j rows, plus fresh noise. Columns are drawn as if independent,
-    given that only their counts are released; if large values in columns come together, the interval for the maximum
-    is wider than it need be, otherwise it may be too narrow. (Gaussian estimates covariances.) Groups are independent.
-    A noisy proportion outside [0, 1] is not cut off: it varies as if it were 0 or 1, about itself.
+    Replicates draw count_j* from the binomial law of n_j rows, plus fresh noise, with the probability (count_j + 4) /
+    (n_j + 8) and then moved to the mean p_j [1]_. With p_j itself a proportion near 0 or 1 would vary too little, and
+    one at 0 or 1 not at all; docs/extrema.md has the coverage. A noisy proportion outside [0, 1] is not cut off: it
+    varies about itself as one at 0 or 1 does. Columns are drawn as if independent, given that only their counts are
+    released; if large values in columns come together, the interval for the maximum is wider than it need be,
+    otherwise it may be too narrow. (Gaussian estimates covariances.) Groups are independent.
 
     In the folds of correction="cv" a group's size is random and not released; sums there are divided by the expected
     sizes, and replicates draw the sizes too (multivariate hypergeometric). The choice of r is less certain for it.
+
+    References
+    ----------
+    .. [1] A. Agresti and B. A. Coull, Approximate is better than "exact" for interval estimation of binomial
+           proportions, The American Statistician 52, 1998, for the idea: they add 2 + 2, for two sides at once, and
+           move the estimate too.
 
     Examples
     --------
@@ -225,6 +244,9 @@ class Bernoulli(_Counts):
     def _valid(self, column: np.ndarray) -> bool:
         return bool(((column == 0) | (column == 1)).all())
 
+    def _away(self, counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return (counts + ADDED) / (rows + 2 * ADDED)
+
     def _draw(self, generator: Any, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
         return generator.binomial(rows, mean)
 
@@ -253,7 +275,8 @@ class Poisson(_Counts):
     One statistic, "count", of exact integers: level "exact". Its L1 sensitivity is k high, or high with groups, in the
     sense of `Bernoulli`, whose notes on neighbours, independent columns and folds apply.
 
-    Replicates draw total_j* from the Poisson law with mean n_j rate_j, plus fresh noise. That leaves out what clipping
+    Replicates draw total_j* from the Poisson law with mean total_j + 4, moved to the mean n_j rate_j, plus fresh noise;
+    without the 4 small totals would vary too little, as in `Bernoulli`. That leaves out what clipping
     takes away from the variance, so it is too large rather than too small. Counts that vary more than Poisson counts
     do, as numbers of visits to a doctor, make the interval too narrow: use Gaussian, which estimates the variance.
 
@@ -289,6 +312,9 @@ class Poisson(_Counts):
 
     def _valid(self, column: np.ndarray) -> bool:
         return bool(((column >= 0) & (np.floor(column) == column)).all())
+
+    def _away(self, counts: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return (counts + ADDED) / rows
 
     def _draw(self, generator: Any, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
         return generator.poisson(rows * mean)

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas
@@ -9,10 +10,12 @@ import pytest
 
 import pymc_dpdepth as dpd
 from pymc_dpdepth.extrema import Bernoulli, Poisson, extrema_interval
+from pymc_dpdepth.extrema.limits import extremum_limits
 from pymc_dpdepth.extrema.registry import family_of
 
 SIZES = {3: 40, 7: 25, -1: 35}
 DEVIATIONS = {"count": 1.0}
+ALPHA = Fraction(1, 20)
 
 
 def grouped(cls=Bernoulli, **options):
@@ -121,8 +124,10 @@ def test_replicates_have_the_law_of_new_rows(cls, layout):
     ours = family.simulate(model, 100, replicates, generator)["count"]
     draw = (lambda n, p: generator.random((replicates, n)) < p) if cls is Bernoulli else None
     draw = draw or (lambda n, rate: generator.poisson(rate, (replicates, n)))
-    brute = np.column_stack([draw(n, p).sum(axis=1) for n, p in zip(sizes, mean, strict=True)])
-    assert_same_law(ours, brute.astype(float))
+    # Rows with 4 more of each kind, moved to the mean of those that there are.
+    away = (mean * sizes + 4) / (sizes + (8 if cls is Bernoulli else 0))
+    brute = np.column_stack([draw(n, p).sum(axis=1) for n, p in zip(sizes, away, strict=True)])
+    assert_same_law(ours, brute + sizes * (mean - away))
 
 
 @pytest.mark.parametrize("n", [20, 80])
@@ -133,23 +138,38 @@ def test_replicates_of_folds_draw_the_groups_too(n):
     model = family.model({"count": mean * sizes * n / 100}, n, DEVIATIONS)
     assert model["estimate"] == pytest.approx(mean)
     ours = family.simulate(model, n, replicates, generator)["count"]
-    codes = np.repeat(np.arange(3), sizes)
+    codes, away = np.repeat(np.arange(3), sizes), (mean * sizes * n / 100 + 4) / (sizes * n / 100 + 8)
     brute = np.empty((replicates, 3))
     for row in brute:
         chosen = generator.permutation(codes)[:n]
-        row[:] = np.bincount(chosen[generator.random(n) < mean[chosen]], minlength=3)
+        counted = np.bincount(chosen[generator.random(n) < away[chosen]], minlength=3)
+        row[:] = counted + np.bincount(chosen, minlength=3) * (mean - away)
     assert_same_law(ours, brute)
 
 
-def test_estimates_beyond_the_bounds_vary_about_themselves():
-    family = Bernoulli()
-    model = family.model({"count": np.array([-3.0, 50.0, 104.0])}, 100, DEVIATIONS)
-    drawn = family.simulate(model, 100, 2000, np.random.default_rng(4))["count"]
-    assert (drawn[:, 0] == -3).all() and drawn[:, 2] == pytest.approx(104)
-    assert drawn[:, 1].mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(2000))
-    rates = Poisson(bounds=(0, 5)).model({"count": np.array([-3.0, 50.0])}, 100, DEVIATIONS)
-    drawn = Poisson(bounds=(0, 5)).simulate(rates, 100, 2000, np.random.default_rng(5))["count"]
-    assert (drawn[:, 0] == -3).all()
+@pytest.mark.parametrize("family", [Bernoulli(), Poisson(bounds=(0, 5))], ids=["bernoulli", "poisson"])
+def test_estimates_at_and_beyond_the_bounds_vary_about_themselves(family):
+    """As counts of 4 would: with a variance of 4, less a part of 4 / 100 for proportions, within 5 standard errors."""
+    model = family.model({"count": np.array([-3.0, 0.0, 50.0, 100.0, 104.0])}, 100, DEVIATIONS)
+    drawn = family.simulate(model, 100, 4000, np.random.default_rng(4))["count"]
+    spread = drawn.std(axis=0)
+    assert np.abs((drawn.mean(axis=0) - [-3, 0, 50, 100, 104]) / spread).max() < 5 / np.sqrt(4000)
+    ends = [0, 1, 3, 4] if family.name == "bernoulli" else [0, 1]
+    # The kurtosis of Poisson(4) is 3 + 1/4, so a variance has a relative error of sqrt((2 + 1/4) / R).
+    assert spread[ends] ** 2 == pytest.approx(4, rel=0.1 + 5 * np.sqrt(2.25 / 4000))
+
+
+def test_a_column_of_zeros_or_ones_has_the_limits_of_the_rule_of_three():
+    """3 / n, the parameter with P(no count) = .05, and 1 - 3 / n."""
+    counts = {0: 3.0, 1000: 997.0}
+    for count, limit in counts.items():
+        family, generator = Bernoulli(), np.random.default_rng(5)
+        model = family.model({"count": np.array([float(count)])}, 1000, DEVIATIONS)
+        replicates = family.simulate(model, 1000, 2000, generator)["count"]
+        sided = "upper" if count == 0 else "lower"
+        found = extremum_limits(np.array([float(count)]), replicates, 1000, 0.1, ALPHA, sided)
+        # Draws of the binomial law with 4 / 1008: whole numbers, whose mean was moved by 1000 * 4 / 1008.
+        assert getattr(found, sided) == pytest.approx(limit, abs=0.05)
 
 
 def test_all_replicates_at_once_are_as_one_by_one():
@@ -186,6 +206,35 @@ def test_coverage_of_the_largest_proportion_of_columns():
         Bernoulli(), lambda generator: generator.random((1000, 5)) < 0.4, 0.4, list("abcde"), epsilon=2.0
     )
     assert covered >= LEAST and plain <= min(covered, MOST_PLAIN)
+
+
+def limits_without_noise(family, draw, k, sided, tables=200, n=1000):
+    """Return limits of the largest mean of k columns of tables, at 95%."""
+    found = []
+    for seed in range(tables):
+        generator = np.random.default_rng([seed, 8])
+        counts = draw(generator, (n, k)).sum(axis=0).astype(float)
+        estimates, model = counts / n, family.model({"count": counts}, n, DEVIATIONS)
+        replicates = family.simulate(model, n, 300, generator)["count"] / n
+        found.append(getattr(extremum_limits(estimates, replicates, n, 0.1, ALPHA, sided), sided))
+    return np.array(found)
+
+
+# Exact coverage of one column with a mean of m uncounted rows is at least .90 for every m (sums of the Poisson law of
+# what is uncounted, for limits at order statistics); of 200 tables P(covered < 162) < 1e-4 then. Five equal columns
+# have .92 and more.
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("uncounted", [1.0, 2.9, 4.5, 10.0])
+def test_coverage_near_the_boundary(k, uncounted):
+    p = 1 - uncounted / 1000
+    ones = limits_without_noise(Bernoulli(), lambda generator, shape: generator.random(shape) < p, k, "lower")
+    assert (ones <= p).sum() >= 162
+    rare = limits_without_noise(Bernoulli(), lambda generator, shape: generator.random(shape) >= p, k, "upper")
+    assert (rare >= 1 - p).sum() >= 162
+    few = limits_without_noise(
+        Poisson(bounds=(0, 3)), lambda generator, shape: generator.poisson(1 - p, shape), k, "upper"
+    )
+    assert (few >= 1 - p).sum() >= 162
 
 
 def test_coverage_of_the_largest_rate_of_groups():
