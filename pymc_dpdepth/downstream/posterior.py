@@ -10,7 +10,7 @@ import numpy as np
 from pymc_dpdepth.downstream.likelihood import Randomness, log_likelihood_of, tables_of
 from pymc_dpdepth.downstream.observations import DepthValues, Median, read_release
 from pymc_dpdepth.downstream.population import Population, read_population
-from pymc_dpdepth.downstream.tempering import Result, sample
+from pymc_dpdepth.downstream.tempering import POOL, Result, sample
 from pymc_dpdepth.mechanism import positive_integer
 from pymc_dpdepth.randomness import curator_generator
 from pymc_dpdepth.record import Release
@@ -135,8 +135,8 @@ def posterior_given_release(
     estimate = log_likelihood_of(tables, population, Randomness(generator, replicates))
     results = []
     for _ in _track(chains, progressbar):
-        start = population.initial(draws, int(generator.integers(SEEDS)))
-        results.append(sample(start, population.log_prior, stand_in, estimate, generator))
+        start = population.initial(POOL * draws, int(generator.integers(SEEDS)))
+        results.append(sample(start, population.log_prior, stand_in, estimate, generator, draws))
     return _tree(results, population, columns, ci_prob, releases)
 
 

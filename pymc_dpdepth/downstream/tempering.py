@@ -27,8 +27,13 @@ import numpy as np
 __all__ = ["Result", "sample"]
 
 EFFECTIVE_SHARE = 0.5
+#: Prior draws for each particle, of which the first stage takes its particles.
+POOL = 10
+# This share of the proposals is narrower by a factor drawn log-uniformly down to 10^-3. Where the release may come from
+# the mechanism's prior, the likelihood has a plateau around a narrow peak, which steps of one width would not climb.
+LOCAL_SHARE, DECADES = 0.5, 3.0
 # Steps of a stage: enough that a particle stays where it was with at most this probability, within limits.
-STAYS, FEWEST_STEPS, MOST_STEPS = 0.1, 3, 15
+STAYS, FEWEST_STEPS, MOST_STEPS = 0.1, 4, 15
 ACCEPTANCE = 0.3  # aimed at; the optimum is 0.44 in one dimension and falls to 0.234
 LARGEST_STAGES = 200
 BISECTIONS = 60
@@ -56,16 +61,20 @@ class Result:
     acceptance: float
 
 
-def sample(start: np.ndarray, log_prior: Log, stand_in: Log, estimate: Log, generator: Any) -> Result:
+def sample(
+    start: np.ndarray, log_prior: Log, stand_in: Log, estimate: Log, generator: Any, particles: int | None = None
+) -> Result:
     """Return particles of prior * likelihood.
 
     Parameters
     ----------
-    start : ndarray, shape (P, size)
-        Draws of the prior.
+    start : ndarray, shape (K, size)
+        Draws of the prior, K of them; several for each particle find a narrow peak.
     log_prior, stand_in, estimate : callable
         From places (P, size) to logs (P,); `estimate` is random, and its exponential is unbiased up to a constant.
     generator : NumPy Generator
+    particles : int, optional
+        P; by default K / POOL.
 
     Raises
     ------
@@ -78,19 +87,20 @@ def sample(start: np.ndarray, log_prior: Log, stand_in: Log, estimate: Log, gene
             "No draw of the population's prior could have given the release. Check the units and the priors of the "
             "population model."
         )
+    particles = particles or max(len(start) // POOL, 2)
     walk = _Walk(generator, places.shape[1])
     power, stages = 0.0, 0
     while power < 1.0:
         if stages == LARGEST_STAGES:
             raise ValueError(f"The posterior was not reached in {stages} stages; narrow the population's prior.")
-        step = _largest_step(logs, 1.0 - power)
+        step = _largest_step(logs, 1.0 - power, EFFECTIVE_SHARE * particles / len(logs))
         power, stages = min(power + step, 1.0), stages + 1
-        chosen = _resampled(step * logs, generator)
+        chosen = _resampled(step * logs, generator, particles)
         places, priors, logs = places[chosen], priors[chosen], logs[chosen]
         places, priors, logs, _ = walk.stage(places, priors, logs, log_prior, stand_in, power, MOST_STEPS)
     estimates = estimate(places)
     ratio = estimates - logs
-    chosen, share = _resampled(ratio, generator), _effective_share(ratio)
+    chosen, share = _resampled(ratio, generator, particles), _effective_share(ratio)
     # The weights have done the correction already; the steps only part what was resampled more than once.
     most = FEWEST_STEPS + math.ceil((1 - share) * MOST_STEPS)
     places, _, _, acceptance = walk.stage(
@@ -114,7 +124,9 @@ class _Walk:
         factor = np.linalg.cholesky(covariance + np.diag(1e-9 * spread + 1e-300))
         taken, accepted, steps = 0, 0.0, FEWEST_STEPS
         while taken < steps:
-            proposed = places + self.scale * self.generator.standard_normal((count, size)) @ factor.T
+            local = self.generator.random(count) < LOCAL_SHARE
+            widths = self.scale * np.where(local, 10.0 ** (-DECADES * self.generator.random(count)), 1.0)
+            proposed = places + widths[:, None] * (self.generator.standard_normal((count, size)) @ factor.T)
             new_priors = log_prior(proposed)
             new_logs = np.full(count, -np.inf)
             possible = np.isfinite(new_priors)
@@ -124,7 +136,7 @@ class _Walk:
             moved = np.log(self.generator.random(count)) < gain
             places = np.where(moved[:, None], proposed, places)
             priors, logs = np.where(moved, new_priors, priors), np.where(moved, new_logs, logs)
-            share, taken = moved.mean(), taken + 1
+            share, taken = moved[~local].mean() if not local.all() else ACCEPTANCE, taken + 1
             accepted += float(share)
             self.scale *= math.exp(share - ACCEPTANCE)
             mean = accepted / taken
@@ -139,24 +151,24 @@ def _effective_share(logs: np.ndarray) -> float:
     return float(weights.sum() ** 2 / (len(weights) * (weights**2).sum()))
 
 
-def _largest_step(logs: np.ndarray, most: float) -> float:
-    """Return the largest power, up to `most`, at which the effective share is still one half."""
-    if _effective_share(most * logs) >= EFFECTIVE_SHARE:
+def _largest_step(logs: np.ndarray, most: float, least_share: float) -> float:
+    """Return the largest power, up to `most`, at which the effective share is still `least_share`."""
+    if _effective_share(most * logs) >= least_share:
         return most
-    # Where most particles are impossible the share cannot reach one half; a tiny power drops them.
+    # Where most particles are impossible the share cannot reach it; a tiny power drops them.
     low, high = 0.0, most
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if _effective_share(middle * logs) >= EFFECTIVE_SHARE:
+        if _effective_share(middle * logs) >= least_share:
             low = middle
         else:
             high = middle
     return high
 
 
-def _resampled(logs: np.ndarray, generator: Any) -> np.ndarray:
-    """Return indices drawn with weights exp(logs), by systematic resampling."""
+def _resampled(logs: np.ndarray, generator: Any, count: int) -> np.ndarray:
+    """Return `count` indices drawn with weights exp(logs), by systematic resampling."""
     weights = np.exp(logs - logs.max())
-    places = (generator.random() + np.arange(len(logs))) / len(logs)
+    places = (generator.random() + np.arange(count)) / count
     passed = np.cumsum(weights)
     return np.minimum(np.searchsorted(passed, places * passed[-1]), len(logs) - 1)

@@ -30,7 +30,7 @@ def test_particles_follow_the_estimates_and_not_the_stand_in():
         """exp(s z - s^2/2) has mean 1: unbiased."""
         return log_likelihood(places) + 0.5 * generator.standard_normal(len(places)) - 0.125
 
-    result = sample(PRIOR * generator.standard_normal((PARTICLES, 2)), log_prior, rough, noisy, generator)
+    result = sample(PRIOR * generator.standard_normal((PARTICLES, 2)), log_prior, rough, noisy, generator, PARTICLES)
     shrunk = PRIOR**2 / (PRIOR**2 + SD**2)
     # Errors of a mean and a standard deviation for PARTICLES * share independent draws, five of them.
     few = PARTICLES * result.effective_share / 5
@@ -50,3 +50,21 @@ def test_an_impossible_release_is_refused():
             lambda places: np.zeros(len(places)),
             generator,
         )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_narrow_peak_on_a_plateau_is_climbed(seed):
+    """The plateau has the posterior mass 1e-5 and the prior mass 0.999: the law of a release at a small epsilon."""
+    generator = np.random.default_rng(seed)
+    height = 20.0
+
+    def likelihood(places):
+        # Slopes three standard deviations of a row wide around a peak that is twenty times narrower.
+        distance = np.linalg.norm(places - OBSERVED, axis=1)
+        return np.logaddexp(0.0, height - 20 * np.minimum(distance, 0.5) - 4 * np.maximum(distance - 0.5, 0.0))
+
+    result = sample(10 * generator.standard_normal((3000, 2)), log_prior, likelihood, likelihood, generator)
+    assert len(result.places) == 300
+    distance = np.linalg.norm(result.places - OBSERVED, axis=1)
+    # The peak exp(-20 |x|) in the plane: |x| is Gamma(2) / 20, with the mean 0.1; 300 draws of 1/10 effective at least.
+    assert abs(distance.mean() - 0.1) < 5 * 0.071 / np.sqrt(30)
