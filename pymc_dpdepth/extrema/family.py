@@ -43,8 +43,13 @@ class Family:
     Notes
     -----
     A row's entries are rounded to a public grid and cut off at public bounds, and then added up as integers, so the
-    sensitivity of a sum is that of the integers and holds exactly. Discrete Laplace noise of scale sensitivity /
-    epsilon is added to each statistic. Replacing one row costs the sum of the statistics' epsilons.
+    sensitivity of a sum is that of the integers and holds exactly, if each row's entries depend on that row alone.
+    Discrete Laplace noise of scale sensitivity / epsilon is added to each statistic. Replacing one row costs the sum of
+    the statistics' epsilons.
+
+    Types, shapes and the range of each sum are checked before anything is charged. That a row's entries look at no
+    other row, that an own `counts` is a sum over rows, and that an own `sensitivity=` was proved cannot be checked:
+    where one of them is wrong, the release is not private, whatever epsilon says.
     """
 
     name: str = ""
@@ -110,13 +115,33 @@ class Family:
         Returns
         -------
         ndarray, shape (m, size)
-            No NaN. Each row of it may depend on the same row of `rows` alone.
+            Real numbers, no NaN. Each row of it may depend on the same row of `rows` alone: **privacy rests on it**.
         """
         raise NotImplementedError
 
     def counts(self, rows: np.ndarray, statistic: Statistic, released: Sums) -> np.ndarray:
-        """Return the sum of the rows' entries in units of the grid, as int64; override it for speed alone."""
-        return statistic.counts(self.entries(rows, statistic.name, released)).sum(axis=0)
+        """Return the sum of the rows' entries in units of the grid; override it for speed alone.
+
+        Parameters
+        ----------
+        rows, released
+            As in `entries`.
+        statistic : Statistic
+            Which statistic, with its grid and its bounds.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            Between m `lower` and m `upper` for m rows, which is checked. That it is a sum over the rows, with entries
+            between `lower` and `upper` and each of one row alone, cannot be: **privacy rests on it**.
+        """
+        entries = statistic.counts(self.entries(rows, statistic.name, released))
+        if len(entries) != len(rows):
+            raise ValueError(
+                f"{statistic.name}: expected entries of each of {len(rows)} rows from the family, got {len(entries)}. "
+                "The noise covers one row of entries for each row of data."
+            )
+        return entries.sum(axis=0)
 
     def estimates(self, sums: Sums, n: int, deviations: Mapping[str, float]) -> np.ndarray:
         """Return the estimates of the parameters of interest.

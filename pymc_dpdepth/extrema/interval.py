@@ -200,8 +200,10 @@ def _read_plan(family, epsilon, settings: Settings, folds, final, max_rows_per_u
     if family.neighboring not in RELATIONS:
         raise ValueError(f"family: expected its neighboring to be one of {RELATIONS}, got {family.neighboring!r}.")
     names = family.statistic_names
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"family: expected one or more different statistic_names, got {names!r}.")
+    # A text would be taken for the tuple of its letters.
+    texts = isinstance(names, tuple | list) and all(isinstance(name, str) and name for name in names)
+    if not texts or not names or len(set(names)) < len(names):
+        raise ValueError(f"family: expected a tuple of one or more different statistic_names, got {names!r}.")
     max_rows_per_unit = positive_integer(max_rows_per_unit, "max_rows_per_unit")
     if max_rows_per_unit > MOST_ROWS_PER_UNIT:
         raise ValueError(f"max_rows_per_unit: expected at most 2^53, got {max_rows_per_unit}.")

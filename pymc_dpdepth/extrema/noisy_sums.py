@@ -199,9 +199,13 @@ class _Run:
     def compute(self) -> bool:
         """Compute the next statistics, without noise; False if there are none."""
         known = self._known()
-        statistics = tuple(self._family.statistics(self._rows.n, self._rows.columns, known))
-        for statistic in statistics:
-            _check(statistic, self._rows.n, set(self._epsilons) - set(known))
+        found = self._family.statistics(self._rows.n, self._rows.columns, known)
+        if not isinstance(found, tuple | list):
+            raise TypeError(
+                f"statistics: expected a tuple of Statistic from the family, empty when all are released, got "
+                f"{type(found).__name__}."
+            )
+        statistics = [_checked(statistic, self._rows.n, set(self._epsilons) - set(known)) for statistic in found]
         if len({statistic.name for statistic in statistics}) < len(statistics):
             raise ValueError("statistics: expected each of the family's statistics once, one came twice.")
         if not statistics and set(known) != set(self._epsilons):
@@ -213,7 +217,7 @@ class _Run:
         totals = [np.zeros((len(self._folds.sizes), one.size), dtype=np.int64) for one in statistics]
         for part, some in self._folds.split(self._rows) if statistics else ():
             for statistic, total in zip(statistics, totals, strict=True):
-                total[part] += self._family.counts(some, statistic, known)
+                total[part] += _checked_counts(self._family.counts(some, statistic, known), statistic, len(some))
         self._pending = list(zip(statistics, noises, totals, strict=True))
         return bool(statistics)
 
@@ -230,28 +234,58 @@ class _Run:
         return NoisySums(self._folds.sizes, dict(self._released))
 
 
-def _check(statistic: Statistic, n: int, expected: set[str]) -> None:
-    """Refuse a statistic whose sums would not be exact or whose noise would not cover them."""
-    if not isinstance(statistic, Statistic):
-        raise TypeError(f"statistics: expected objects of Statistic from the family, got {type(statistic).__name__}.")
-    name = statistic.name
+def _checked(statistic: Statistic, n: int, expected: set[str]) -> Statistic:
+    """Return a copy of a statistic that cannot be changed; refuse one whose noise would not cover its sums."""
+    if type(statistic) is not Statistic:  # a subclass may map entries to anything
+        raise TypeError(
+            f"statistics: expected objects of Statistic itself from the family, got {type(statistic).__name__}."
+        )
+    name, size = statistic.name, statistic.size
     if name not in expected:
         raise ValueError(f"statistics: expected one of {sorted(expected)} from the family, got {name!r}.")
-    lower, upper = np.asarray(statistic.lower), np.asarray(statistic.upper)
-    if (lower.dtype, upper.dtype) != (np.int64, np.int64) or not lower.shape == upper.shape == (statistic.size,):
-        raise ValueError(f"{name}: expected bounds of 64-bit integers, {statistic.size} each.")
-    if (lower > upper).any() or statistic.size < 1:
-        raise ValueError(f"{name}: expected one or more entries, with lower <= upper.")
-    if math.frexp(statistic.grid)[0] != 0.5 or statistic.grid <= 0:
-        raise ValueError(f"{name}: expected a grid that is a power of two, got {statistic.grid!r}.")
+    lower, upper = np.array(statistic.lower), np.array(statistic.upper)
+    if type(size) is not int or size < 1:
+        raise ValueError(f"{name}: expected a size that is an integer >= 1, got {size!r}.")
+    if (lower.dtype, upper.dtype) != (np.int64, np.int64) or not lower.shape == upper.shape == (size,):
+        raise ValueError(f"{name}: expected bounds of 64-bit integers, {size} each.")
+    if (lower > upper).any():
+        raise ValueError(f"{name}: expected lower <= upper.")
+    grid = statistic.grid
+    if not isinstance(grid, int | float) or grid <= 0 or math.frexp(grid)[0] != 0.5:
+        raise ValueError(f"{name}: expected a grid that is a power of two, got {grid!r}.")
     largest = max(abs(int(bound)) for bounds in (lower, upper) for bound in (bounds.min(), bounds.max()))
     if largest * max(n, 1) > 2**BITS_OF_SUMS:
         raise ValueError(f"{name}: expected sums of at most 2^{BITS_OF_SUMS} on the grid; take a coarser one.")
-    if not isinstance(statistic.sensitivity, int) or statistic.sensitivity < int((upper > lower).any()):
+    sensitivity, widest = statistic.sensitivity, int((upper - lower).max())
+    if type(sensitivity) is not int or sensitivity < int(widest > 0):
         raise ValueError(
             f"{name}: expected a sensitivity that is an integer >= 1, in units of the grid, or 0 where no entry can "
-            f"change; got {statistic.sensitivity!r}."
+            f"change; got {sensitivity!r}."
         )
+    if sensitivity < widest:
+        raise ValueError(
+            f"{name}: expected a sensitivity of at least {widest}, the range of a single entry in units of the grid, "
+            f"got {sensitivity}. If entries cannot reach lower and upper, bring these closer."
+        )
+    public = None if statistic.public is None else np.array(statistic.public)
+    for array in (lower, upper, public):
+        if array is not None:
+            array.flags.writeable = False
+    return Statistic(name, size, float(grid), lower, upper, sensitivity, public)
+
+
+def _checked_counts(counts: np.ndarray, statistic: Statistic, rows: int) -> np.ndarray:
+    """Return sums of so many rows, or refuse such as no rows within the bounds can have; no value is shown."""
+    name, size = statistic.name, statistic.size
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.shape != (size,):
+        got = f"{counts.dtype} of shape {counts.shape}" if isinstance(counts, np.ndarray) else type(counts).__name__
+        raise TypeError(f"{name}: expected an array of {size} 64-bit integers from the family's counts, got {got}.")
+    if ((counts < rows * statistic.lower) | (counts > rows * statistic.upper)).any():
+        raise ValueError(
+            f"{name}: expected sums from the family's counts that lie between `lower` and `upper` of the statistic, "
+            "times the number of rows; at least one is outside."
+        )
+    return counts
 
 
 def _frozen(sums: dict[str, np.ndarray]) -> Sums:

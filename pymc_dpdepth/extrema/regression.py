@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,6 @@ from pymc_dpdepth.extrema.statistic import Statistic, bounded_statistic
 __all__ = ["LinearRegression"]
 
 RESIDUAL, MOMENTS = "residual", "moments"
-
-
-@dataclass(frozen=True, eq=False)
-class _Residual(Statistic):
-    """The residual sum of squares at released coefficients, which come with it: (ones, columns) in scaled units."""
-
-    coefficients: np.ndarray
 
 
 class LinearRegression(Family):
@@ -149,7 +142,7 @@ class LinearRegression(Family):
             self._blocks = (Block("gram", "response", inside, False),)
             if outside or intercept:
                 self._blocks += (Block("nuisance_gram", "nuisance_response", outside, intercept),)
-        last = "residual" if variance == RESIDUAL else "square"
+        last = RESIDUAL if variance == RESIDUAL else "square"
         first = (
             name for block in self._blocks for name in ((block.gram, block.response) if block.k else (block.response,))
         )
@@ -181,12 +174,15 @@ class LinearRegression(Family):
             largest = int(np.square(ranges)[:, 0].max())
             grid = 2.0 ** (-2 * BITS)
             return (*first, Statistic("square", 1, grid, np.zeros(1, dtype=np.int64), np.array([largest]), largest))
-        if self.variance == MOMENTS or "residual" in released:
+        if self.variance == MOMENTS or RESIDUAL in released:
             return ()
         return (self._residual(n, released),)
 
     def _residual(self, n: int, released: Sums) -> Statistic:
-        """Return the statistic of squared residuals at the released coefficients."""
+        """Return the statistic of squared residuals at the released coefficients, which come with it.
+
+        They are those of (ones, columns) in scaled units.
+        """
         coefficients = np.zeros(len(self._columns))  # the first is that of the ones
         for block in self._blocks:
             moments = block.moments(released, n)
@@ -198,8 +194,7 @@ class LinearRegression(Family):
         low, high = (bound / 2.0**BITS for bound in self._scaling.ranges)
         reach = np.maximum(-low, high)
         most = min(reach[0] + abs(coefficients[0]) + (np.abs(coefficients) * reach)[1:].sum(), high[0] - low[0])
-        plain = bounded_statistic("residual", 0.0, most**2, n)
-        return _Residual(**vars(plain), coefficients=coefficients)
+        return replace(bounded_statistic(RESIDUAL, 0.0, most**2, n), public=coefficients)
 
     def entries(self, rows: np.ndarray, name: str, released: Sums) -> np.ndarray:
         """Return products of a row's scaled entries; the residual's follow from its statistic, in `counts`."""
@@ -216,7 +211,7 @@ class LinearRegression(Family):
         total = np.zeros(statistic.size, dtype=np.int64)
         for start in range(0, len(rows), EXACT_ROWS):
             integers = self._scaling.integers(rows[start : start + EXACT_ROWS])
-            if isinstance(statistic, _Residual):
+            if statistic.name == RESIDUAL:
                 total += statistic.counts(self._squared_residuals(integers, statistic)[:, None]).sum(axis=0)
             elif statistic.name == "square":
                 total += np.square(integers[:, 0].astype(np.int64)).sum()
@@ -225,11 +220,11 @@ class LinearRegression(Family):
                 total += block.counts(integers, statistic.name)
         return total
 
-    def _squared_residuals(self, integers: np.ndarray, statistic: _Residual) -> np.ndarray:
+    def _squared_residuals(self, integers: np.ndarray, statistic: Statistic) -> np.ndarray:
         """Return each row's squared residual, from elementwise arithmetic alone: it depends on no other row."""
         scaled = integers / 2.0**BITS
-        fitted = np.full(len(scaled), statistic.coefficients[0])
-        for column, coefficient in zip(scaled.T[1:], statistic.coefficients[1:], strict=True):
+        fitted = np.full(len(scaled), statistic.public[0])
+        for column, coefficient in zip(scaled.T[1:], statistic.public[1:], strict=True):
             fitted += column * coefficient
         low, high = (bound[0] / 2.0**BITS for bound in self._scaling.ranges)
         return np.square(scaled[:, 0] - np.clip(fitted, low, high))

@@ -32,7 +32,9 @@ class Statistic:
         Public range of a row's entries, in units of the grid. Entries are cut off there.
     sensitivity : int
         L1 sensitivity of the sum in units of the grid: the largest sum of absolute changes of the entries, as they are
-        on the grid, when one row is replaced.
+        on the grid, when one row is replaced. Not below the largest range of a single entry.
+    public : ndarray, optional
+        Public numbers that a family's `counts` reads beside the rows, such as released coefficients.
     """
 
     name: str
@@ -41,10 +43,14 @@ class Statistic:
     lower: np.ndarray
     upper: np.ndarray
     sensitivity: int
+    public: np.ndarray | None = None
 
     def counts(self, entries: np.ndarray) -> np.ndarray:
         """Return real entries, shape (rows, size), as integers on the grid: a fixed map of each entry."""
-        entries = np.asarray(entries, dtype=np.float64)
+        entries = np.asarray(entries)
+        if entries.dtype.kind not in "biuf":  # of complex numbers a part would be lost without a word
+            raise TypeError(f"{self.name}: expected real numbers from the family's entries, got {entries.dtype}.")
+        entries = entries.astype(np.float64, copy=False)
         if entries.ndim != 2 or entries.shape[1] != self.size:
             raise ValueError(
                 f"{self.name}: expected entries of shape (rows, {self.size}) from the family, got {entries.shape}."

@@ -203,6 +203,13 @@ def changed(**fields):
     return Statistic(**{name: getattr(GOOD, name) for name in Statistic.__dataclass_fields__} | fields)
 
 
+class Louder(Statistic):
+    """Its counts are beyond its own bounds."""
+
+    def counts(self, entries):
+        return np.full((len(entries), self.size), 2**40)
+
+
 @pytest.mark.parametrize(
     ("statistic", "words"),
     [
@@ -211,11 +218,15 @@ def changed(**fields):
         (changed(grid=-0.5), "power of two"),
         (changed(sensitivity=0), "integer >= 1"),
         (changed(sensitivity=1.5), "integer >= 1"),
+        (changed(sensitivity=True), "integer >= 1"),
+        (changed(sensitivity=int(GOOD.upper[0]) - 1), "single entry"),
+        (changed(size=3.0), "size"),
         (changed(lower=GOOD.upper + 1), "lower <= upper"),
         (changed(lower=GOOD.lower.astype(float)), "64-bit integers"),
         (changed(size=2), "64-bit integers"),
         (changed(upper=np.full(3, 2**58)), "coarser"),
         ("ones", "objects of Statistic"),
+        (Louder(**vars(GOOD)), "objects of Statistic itself"),
     ],
     ids=str,
 )
@@ -245,16 +256,97 @@ def test_a_statistic_twice_or_never():
 
 
 @pytest.mark.parametrize(
-    ("entries", "words"), [(lambda rows: rows * np.nan, "NaN"), (lambda rows: rows[:, :1], "shape"), (len, "shape")]
+    ("entries", "words"),
+    [
+        (lambda rows: rows * np.nan, "NaN"),
+        (lambda rows: rows[:, :1], "shape"),
+        (len, "shape"),
+        (lambda rows: None, "numbers"),
+        (lambda rows: rows.astype(complex), "numbers"),
+        (lambda rows: rows.astype(object), "numbers"),
+        # A row moves what all the copies of it are added up to; noise covers one.
+        (lambda rows: np.repeat(rows, 100, axis=0), "40 rows"),
+        (lambda rows: rows.sum(axis=0, keepdims=True), "40 rows"),
+    ],
 )
 def test_entries_of_a_family_are_checked_before_the_charge(entries, words, ledger):
     class Broken(Shares):
         def entries(self, rows, name, released):
             return entries(rows)
 
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         interval(ones(), Broken(), 1.0, ledger=ledger)
     assert not ledger.charges
+
+
+UNITS = int(GOOD.upper[0])  # of an entry 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        (lambda rows: np.int64(10), "64-bit integers"),  # would be added to each of the sums
+        (lambda rows: np.zeros((1, 3), dtype=np.int64), "64-bit integers"),
+        (lambda rows: rows.sum(axis=0), "64-bit integers"),
+        (lambda rows: [1, 2, 3], "64-bit integers"),
+        (lambda rows: None, "64-bit integers"),
+        (lambda rows: np.full(3, len(rows) * UNITS + 1), "between"),
+        (lambda rows: np.array([0, 0, -1]), "between"),
+        (lambda rows: np.full(3, 2**62), "between"),
+    ],
+)
+def test_sums_of_a_family_are_checked_before_the_charge(counts, words, ledger):
+    class Broken(Shares):
+        def counts(self, rows, statistic, released):
+            return counts(rows)
+
+    with pytest.raises((ValueError, TypeError), match=words):
+        interval(ones(), Broken(), 1.0, ledger=ledger)
+    assert not ledger.charges
+
+
+def test_sums_at_their_largest_are_allowed(additions):
+    class Fast(Shares):
+        def counts(self, rows, statistic, released):
+            return len(rows) * statistic.upper
+
+    assert interval(ones(), Fast(), 1.0).statistics["ones"] == pytest.approx([40.0] * 3)
+
+
+@pytest.mark.parametrize("found", [None, GOOD, {"ones": GOOD}], ids=["nothing", "one", "dict"])
+def test_statistics_come_as_a_tuple(found, ledger):
+    class Broken(Shares):
+        def statistics(self, n, columns, released):
+            return found
+
+    with pytest.raises(TypeError, match="statistics: expected a tuple"):
+        interval(ones(), Broken(), 1.0, ledger=ledger)
+    assert not ledger.charges
+
+
+@pytest.mark.parametrize("names", ["ones", ("ones", 1), ("ones", ""), (), ("ones", "ones"), None], ids=str)
+def test_names_of_statistics_are_texts_in_a_tuple(names, ledger):
+    class Broken(Shares):
+        statistic_names = names
+
+    with pytest.raises(ValueError, match="statistic_names"):
+        interval(ones(), Broken(), 1.0, ledger=ledger)
+    assert not ledger.charges
+
+
+def test_a_family_cannot_change_a_statistic_after_the_check(additions):
+    """What the noise was planned for is what entries are cut off at."""
+    kept = bounded_statistic("ones", [0] * 3, [1] * 3, 40)
+
+    class Changing(Shares):
+        def statistics(self, n, columns, released):
+            return super().statistics(n, columns, released) if released else (kept,)
+
+        def entries(self, rows, name, released):
+            kept.upper[...] = 5 * UNITS
+            return 5 * super().entries(rows, name, released)
+
+    assert interval(ones(), Changing(), 1.0).statistics["ones"] == pytest.approx(ones().sum(axis=0))
 
 
 def test_entries_beyond_the_bounds_are_cut_off(additions):

@@ -96,8 +96,8 @@ def test_squared_residuals_are_bit_for_bit_functions_of_one_row(intercept):
     together = model._squared_residuals(integers, statistics["residual"])
     alone = [model._squared_residuals(row[None], statistics["residual"])[0] for row in integers]
     assert together.tolist() == alone
-    by_matrix = integers[:, 1:] @ statistics["residual"].coefficients[1:]
-    assert by_matrix.tolist() != [row[1:] @ statistics["residual"].coefficients[1:] for row in integers]
+    by_matrix = integers[:, 1:] @ statistics["residual"].public[1:]
+    assert by_matrix.tolist() != [row[1:] @ statistics["residual"].public[1:] for row in integers]
 
 
 def test_pieces_beyond_the_exact_range_are_added_as_integers(monkeypatch):
@@ -174,7 +174,7 @@ def test_residuals_at_released_coefficients_move_by_their_sensitivity_at_most(in
         assert worst <= one.sensitivity
         # Some corner has the largest residual, and a row near the fit nearly none.
         assert worst > 0.97 * one.sensitivity
-        reach = 1 + np.abs(one.coefficients).sum()
+        reach = 1 + np.abs(one.public).sum()
         assert one.real_sensitivity == pytest.approx(min(reach, 2) ** 2, rel=1e-6)
 
 
@@ -183,7 +183,7 @@ def test_a_statistic_that_forgets_the_clipping_of_predictions_is_found():
     model = unit_family(1, intercept=False)
     released = {"gram": np.array([10.0]), "response": np.array([500.0])}
     (one,) = model.statistics(10, model.columns(), released)
-    assert one.coefficients[1] == pytest.approx(50)
+    assert one.public[1] == pytest.approx(50)
     assert one.real_sensitivity == pytest.approx(4)
     unclipped = (1 - 50 * -1) ** 2
     assert unclipped > one.real_sensitivity
