@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.extrema.family import Family, Sums
-from pymc_dpdepth.extrema.statistic import BITS_OF_SUMS, Statistic, power_of_two_above
+from pymc_dpdepth.extrema.statistic import BITS_OF_ENTRIES, BITS_OF_SUMS, Statistic, power_of_two_above
 
 __all__ = ["Gaussian"]
 
 MEAN, COVARIANCE = "mean", "covariance"
 
-# Half of the widest range takes at most this many bits on the grid. A product of two entries is then an integer of at
-# most 2^40 in size, and every sum of at most 2^13 of them, in whatever order and grouping, one of at most 2^53: doubles
-# hold all of these, so a product of matrices of doubles that adds up products (as BLAS does, with fused operations or
-# without) makes no rounding error.
+# For the products, half of the widest range takes at most this many bits on the grid. A product of two entries is then
+# an integer of at most 2^40 in size, and every sum of at most 2^13 of them, in whatever order and grouping, one of at
+# most 2^53: doubles hold all of these, so a product of matrices of doubles that adds up products (as BLAS does, with
+# fused operations or without) makes no rounding error.
 BITS_OF_ROWS = 20
 EXACT_ROWS = 2 ** (53 - 2 * BITS_OF_ROWS)
-# D2 takes about this many bits at most, which leaves room for the noise of an epsilon down to 2^-12 in 64 bits.
+# D1 and D2 take about this many bits at most, which leaves room for the noise of an epsilon down to 2^-12 in 64 bits.
 BITS_OF_SENSITIVITY = 44
 # Widths whose squares, and those of their grids, stay well inside the range of doubles.
 SMALLEST, LARGEST = 1e-100, 1e100
@@ -30,16 +30,17 @@ SMALLEST, LARGEST = 1e-100, 1e100
 class Gaussian(Family):
     r"""Means mu_j of the columns, for rows of N(mu, Sigma).
 
-    Rows are clipped to a public box with middle c and half-widths h_j, and u = x - c is rounded to a public grid, for
-    usual n and k some 2^-20 of the widest h_j. Released are the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... +
-    h_k), and the upper triangle of the sum of u u', with D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum
-    of h_i h_j over i <= j. With noise w1, w2,
+    Rows are clipped to a public box with middle c and half-widths h_j. x - c is rounded twice, to public grids: for
+    usual n and k to u, in steps e of some 2^-30 of the widest h_j, and to v, in steps g of 2^-20 of it. Released are
+    the sums of u, with L1 sensitivity D1 = 2 (h_1 + ... + h_k), and the upper triangle of the sum of v v', with
+    D2 = ((h_1 + ... + h_k)^2 + h_1^2 + ... + h_k^2) / 2, the sum of h_i h_j over i <= j. With noise w1, w2,
 
-        mu = c + (sum u + w1) / n,   Sigma = (sum u u' + w2) / n - (mu - c)(mu - c)',
+        mu = c + (sum u + w1) / n,   Sigma = (sum v v' + w2) / n - (mu - c)(mu - c)',
 
-    and in the bootstrap the means are drawn from N(mu, Sigma / n). Noise may take Sigma out of the positive definite
-    matrices. So its eigenvalues are raised to at least f, the standard deviation of an entry of w2 / n; then rows and
-    columns are scaled, so that the variances are again those that were estimated, or f where that is more.
+    and in the bootstrap the means are drawn from N(mu, Sigma / n). Variances are first raised by g (h_j + g / 4) +
+    n e^2, for the rounding. Noise may take Sigma out of the positive definite matrices. So its eigenvalues are raised
+    to at least f, the standard deviation of an entry of w2 / n, or the least of what the variances were raised by; then
+    rows and columns are scaled, so that the variances are again what they were before, or f where that is more.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Gaussian(Family):
 
     Notes
     -----
-    Proof of D2. Let x and y be the entries u of a row and of the one that replaces it, p = x + y, q = x - y. Then
+    Proof of D2. Let x and y be the entries v of a row and of the one that replaces it, p = x + y, q = x - y. Then
     x_i x_j - y_i y_j = (p_i q_j + q_i p_j) / 2 and |p_i| + |q_i| = 2 max(|x_i|, |y_i|) <= 2 h_i. So over all pairs
     (i, j) the absolute changes add up to at most (sum |p_i|)(sum |q_i|) <= (sum h_i)^2, and over the pairs i = j to at
     most sum h_i^2. The upper triangle has half of both together. It is attained for x = h, y = 0. On the grid the same
@@ -62,6 +63,13 @@ class Gaussian(Family):
     The floor f is public: it depends on n, epsilon and the bounds. Where a variance is below it, the noise drowns it,
     and an estimate that noise made too small would make the interval too short. Raising eigenvalues alone would raise
     the variances, too, and make the interval too long where there are many columns.
+
+    **Choose units in which the boxes are about equally wide.** Noise has the same size in all means, that of the widest
+    box, in which a narrow column is lost; and so has rounding. The limits allow for both. |v - u| <= (g + e) / 2, so
+    the mean of v^2 is below that of u^2 by at most some (g / 2)(2 h_j + g / 2), to which it comes only where the
+    entries of a column keep to a few values. A mean is wrong by at most e / 2. With a standard error s, a 95% limit
+    is off by less than e / 2 + 1.645 (s - sqrt(s^2 + e^2)), since e^2 was added to s^2; that is at most .08 s, which
+    makes .95 to .94, at s = 3 e. Noise alone is a hundred times as large as e / 2 where n epsilon is below 10^7.
 
     Neither the means nor the limits are cut off at the bounds: if the noise took an estimate beyond one of them,
     cut-off replicates would all be equal, and the interval too short.
@@ -107,13 +115,15 @@ class Gaussian(Family):
         """Return both statistics."""
         if released:
             return ()
-        grid, units = self._grid(n, len(columns))
-        first, second = np.triu_indices(len(units))
+        k = len(columns)
+        fine, grid = self._grids(n, k)
+        ends, units = (_units(self._half(k), step) for step in (fine, grid))
+        first, second = np.triu_indices(k)
         products = units[first] * units[second]
         integers = [int(unit) for unit in units]
         triangle = (sum(integers) ** 2 + sum(unit**2 for unit in integers)) // 2
         return (
-            Statistic(MEAN, len(units), grid, -units, units, 2 * sum(integers)),
+            Statistic(MEAN, k, fine, -ends, ends, 2 * sum(int(end) for end in ends)),
             Statistic(COVARIANCE, len(products), grid**2, np.where(first == second, 0, -products), products, triangle),
         )
 
@@ -141,7 +151,12 @@ class Gaussian(Family):
         first, second = np.triu_indices(len(mean))
         covariance[first, second] = covariance[second, first] = np.asarray(sums[COVARIANCE]) / n
         covariance -= np.outer(mean, mean)
-        floor = deviations[COVARIANCE] / n
+        # Some parts of the rows alone may have finer grids here than they were rounded to, if there are above 2^20
+        # rows: that concerns the choice of r by folds alone, and by little.
+        fine, grid = self._grids(n, len(mean))
+        rounding = grid * (self._half(len(mean)) + grid / 4) + n * fine**2
+        covariance[np.diag_indices_from(covariance)] += rounding
+        floor = max(deviations[COVARIANCE] / n, float(rounding.min()))
         values, vectors = np.linalg.eigh(covariance)
         raised = (vectors * np.maximum(values, floor)) @ vectors.T
         scale = np.sqrt(np.maximum(np.diag(covariance), floor) / np.diag(raised))
@@ -178,15 +193,18 @@ class Gaussian(Family):
         lower, upper = self._box(k)
         return upper / 2 - lower / 2
 
-    def _grid(self, n: int, k: int) -> tuple[float, np.ndarray]:
-        """Return the grid of the rows, a power of two, and the half-widths in units of it, rounded upwards."""
-        half = self._half(k)
-        # n products of at most 2^(2 bits) fit in the bits of a sum, and k (k + 1) / 2 of them in those of D2.
+    def _grids(self, n: int, k: int) -> tuple[float, float]:
+        """Return the grids of the rows for the means and for the products: powers of two.
+
+        n entries or products fit in the bits of a sum, and what one row moves all of them by in those of D1 or D2.
+        """
+        widest = power_of_two_above(float(self._half(k).max()))
         for_sums = BITS_OF_SUMS - power_of_two_above(max(n, 1))
-        for_noise = BITS_OF_SENSITIVITY - power_of_two_above(k * (k + 1) / 2)
-        bits = min(BITS_OF_ROWS, for_sums // 2, for_noise // 2)
-        grid = math.ldexp(1.0, power_of_two_above(float(half.max())) - bits)
-        return grid, _units(half, grid)
+        for_mean = BITS_OF_SENSITIVITY - power_of_two_above(2 * k)
+        for_products = BITS_OF_SENSITIVITY - power_of_two_above(k * (k + 1) / 2)
+        fine = min(BITS_OF_ENTRIES, for_sums, for_mean)
+        coarse = min(BITS_OF_ROWS, for_sums // 2, for_products // 2)
+        return math.ldexp(1.0, widest - fine), math.ldexp(1.0, widest - coarse)
 
 
 def _integers(rows: np.ndarray, middle: np.ndarray, grid: float, most: np.ndarray) -> np.ndarray:
@@ -199,8 +217,8 @@ def _integers(rows: np.ndarray, middle: np.ndarray, grid: float, most: np.ndarra
 
 
 def _units(half: np.ndarray, grid: float) -> np.ndarray:
-    """Return half-widths in units of the grid, at least 1."""
-    return np.ceil(half / grid).astype(np.int64)
+    """Return half-widths in units of the grid, rounded as rows are."""
+    return np.rint(half / grid).astype(np.int64)
 
 
 def _read_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
