@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.extrema.bootstrap import bootstrap_estimates, point_estimates
-from pymc_dpdepth.extrema.cross_validation import CrossValidation, cross_validate
+from pymc_dpdepth.extrema.bootstrap import bootstrap_estimates, check_memory, point_estimates
+from pymc_dpdepth.extrema.cross_validation import LEAST_REPLICATES, CrossValidation, cross_validate
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.limits import (
     SIDES,
@@ -21,7 +21,6 @@ from pymc_dpdepth.extrema.limits import (
     extremum_limits,
     naive_limits,
     plain_limits,
-    rank_of_quantile,
     side_errors,
 )
 from pymc_dpdepth.extrema.noisy_sums import NoisySums
@@ -85,6 +84,15 @@ class Settings:
         """The side of the largest parameter that is computed."""
         return self.sided if self.extremum == "max" else {"lower": "upper", "upper": "lower"}.get(self.sided, "two")
 
+    @property
+    def least_replicates(self) -> int:
+        """The fewest replicates that have the quantiles, and the variances of a choice by cross-validation.
+
+        A quantile is an order statistic, the ceil((R + 1)(1 - a))-th of R, so that R + 1 has to be 1 / a or more.
+        """
+        error = min(error for error in side_errors(self.alpha, self.sided) if error is not None)
+        return max(math.ceil(1 / error) - 1, LEAST_REPLICATES if self.cross_validated else 1)
+
     def seeded(self, seed: int) -> Settings:
         """Return the settings with a seed."""
         return replace(self, bootstrap_seed=seed)
@@ -112,13 +120,14 @@ def read_settings(extremum, ci_prob, sided, correction, replicates, candidates, 
     else:
         r = _correction(correction, "correction")
     settings = Settings(extremum, ci_prob, sided, choice, r, kept, positive_integer(replicates, "replicates"), None)
-    # A quantile is an order statistic, the ceil((R + 1)(1 - a))-th of R.
-    least = min(error for error in side_errors(settings.alpha, sided) if error is not None)
-    if rank_of_quantile(settings.replicates, least) > settings.replicates:
+    least = settings.least_replicates
+    if settings.replicates < least:
+        cv = ' and correction="cv"' if settings.cross_validated else ""
         raise ValueError(
-            f"replicates: expected at least {math.ceil(1 / least) - 1} for ci_prob={ci_prob:g} and sided={sided!r}, "
-            f"got {settings.replicates}."
+            f"replicates: expected at least {least} for ci_prob={ci_prob:g}, sided={sided!r}{cv}, got "
+            f"{settings.replicates}."
         )
+    check_memory(settings.replicates, 1)
     if bootstrap_seed is None:
         return settings
     if isinstance(bootstrap_seed, bool) or not isinstance(bootstrap_seed, int | np.integer) or bootstrap_seed < 0:

@@ -23,9 +23,11 @@ from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.limits import bias_reduced
 from pymc_dpdepth.extrema.noisy_sums import NoisySums
 
-__all__ = ["CANDIDATES", "CrossValidation", "cross_validate"]
+__all__ = ["CANDIDATES", "LEAST_REPLICATES", "CrossValidation", "cross_validate"]
 
 CANDIDATES = (1 / 30, 1 / 15, 1 / 10, 1 / 5, 1 / 3)
+# var_j is estimated from replicates; of so few it has a relative error of sqrt(2 / 19) = .3 already.
+LEAST_REPLICATES = 20
 
 
 @dataclass(frozen=True, eq=False)

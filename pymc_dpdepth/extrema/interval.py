@@ -9,6 +9,7 @@ from typing import Any
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled
 from pymc_dpdepth.extrema.analysis import Settings, read_settings
+from pymc_dpdepth.extrema.bootstrap import check_memory
 from pymc_dpdepth.extrema.cross_validation import CANDIDATES
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.noisy_sums import Folds, release_sums
@@ -76,7 +77,8 @@ def extrema_interval(
         r in (0, 1/2): the smaller, the stronger the correction. "cv" chooses it among `candidates`; None is the plain
         bootstrap, which covers too seldom where several parameters are near the extremum: for comparison only.
     replicates : int
-        Bootstrap replicates.
+        Bootstrap replicates: at least 1 / (1 - ci_prob) - 1, twice that for two limits, at least 20 with
+        ``correction="cv"``, and at most 2^26 by the numbers that one has.
     folds : int
         With ``correction="cv"``: random folds, of which each gets noise of its own. Sizes are public.
     candidates : sequence of float
@@ -150,6 +152,7 @@ def extrema_interval(
     rows, names = _read_rows(family, data, columns, nonfinite)
     if settings.cross_validated and plan.folds > rows.n:
         raise ValueError(f"folds: expected at most {rows.n}, the number of rows, got {plan.folds}.")
+    check_memory(settings.replicates, len(names))
     bits = random_bits(random_seed)
     released = release_sums(
         family,

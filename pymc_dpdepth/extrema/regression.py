@@ -24,6 +24,8 @@ from pymc_dpdepth.extrema.statistic import Statistic, bounded_statistic
 __all__ = ["LinearRegression"]
 
 RESIDUAL, MOMENTS = "residual", "moments"
+# Widths whose quotients, and noise in their units, stay well inside the range of doubles; those of Gaussian.
+SMALLEST, LARGEST = 1e-100, 1e100
 
 
 class LinearRegression(Family):
@@ -308,10 +310,14 @@ def _bounds(bounds: Any, columns: tuple[str, ...]) -> dict[str, tuple[float, flo
     for name in columns:
         try:
             low, high = (float(bound) for bound in bounds[name])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             low = high = np.nan
-        # Half of each, since the difference of two doubles may overflow.
-        if not (np.isfinite([low, high]).all() and np.float64(high) / 2 - np.float64(low) / 2 > np.finfo(float).tiny):
+        if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(f"bounds: expected two finite numbers low < high for {name!r}, got {bounds[name]!r}.")
+        if max(abs(low), abs(high)) >= LARGEST or high - low <= SMALLEST:
+            raise ValueError(
+                f"bounds: expected a width above {SMALLEST:g} and sizes below {LARGEST:g} for {name!r}, got "
+                f"{bounds[name]!r}. Choose other units."
+            )
         checked[name] = (low, high)
     return checked

@@ -65,6 +65,47 @@ def test_sizes_and_noises_can_differ_from_those_of_the_sums():
     assert distance(drawn.max(axis=1), expected.max(axis=1)) < FURTHEST
 
 
+class Odd(Gaussian):
+    """Gaussian with one method in the place of its own."""
+
+    def __init__(self, method, function):
+        super().__init__(BOUNDS)
+        setattr(self, method, function)
+
+
+TRUE = Gaussian(BOUNDS)
+
+
+@pytest.mark.parametrize(
+    ("method", "function", "words"),
+    [
+        ("simulate", lambda model, n, r, _: {"mean": np.zeros(3)}, r"\(7, 3\)"),  # one table for all replicates
+        ("simulate", lambda model, n, r, _: {"mean": np.zeros((r, 1))}, r"\(7, 3\)"),
+        ("simulate", lambda model, n, r, _: {"mean": np.zeros((r // 2, 3))}, r"\(7, 3\)"),
+        ("simulate", lambda model, n, r, _: {"mean": np.zeros((r, 3), dtype=complex)}, "real numbers"),
+        ("simulate", lambda model, n, r, _: {}, "'mean'"),
+        ("simulate", lambda model, n, r, _: {"covariance": np.zeros((r, 6))}, "'mean'"),
+        ("simulate", lambda model, n, r, _: {"mean": np.zeros((r, 3)), "q": np.zeros((r, 3))}, "'q'"),
+        ("simulate", lambda model, n, r, _: np.zeros((r, 3)), "dict"),
+        (
+            "simulate",
+            lambda model, n, r, _: {"mean": np.zeros((r, 3)), "covariance": np.zeros((r, 6))},
+            "reads",
+        ),
+        ("estimates", lambda sums, n, _: sums["mean"][..., :1] if sums["mean"].ndim > 1 else sums["mean"], r"\(7, 3\)"),
+        ("estimates", lambda sums, n, _: sums["mean"].mean(axis=-1), "parameters"),
+        ("estimates", lambda sums, n, _: sums["mean"].reshape(-1, 3)[0], r"\(7, 3\)"),
+        ("estimates", lambda sums, n, _: sums["mean"] * 1j, "real numbers"),
+        ("estimates", lambda sums, n, _: sums["mean"] * np.nan, "floor"),
+    ],
+)
+def test_shapes_of_replicates_are_checked(method, function, words):
+    """Broadcasting would make replicates of the wrong law of them, without a word."""
+    sums = simulated_sums(TRUE, normal_rows(30), EPSILONS, np.random.default_rng(1)).pool()
+    with pytest.raises((ValueError, TypeError, FloatingPointError), match=words):
+        bootstrap_estimates(Odd(method, function), sums, 7, np.random.default_rng(2))
+
+
 def test_pooled_sums_know_their_rows_and_noises():
     family, generator = Gaussian(BOUNDS), np.random.default_rng(1)
     rows = normal_rows(23)

@@ -43,6 +43,10 @@ def seeded(rows, seed=1, **options):
         ({"replicates": 18}, ValueError, "at least 19"),
         ({"replicates": 38, "sided": "two"}, ValueError, "at least 39"),
         ({"replicates": 2.5}, TypeError, "replicates"),
+        ({"replicates": 10**14}, ValueError, "replicates: expected at most"),
+        ({"replicates": 2**25}, ValueError, "replicates: expected at most"),  # of 3 parameters
+        ({"replicates": 1, "ci_prob": 0.5, "correction": "cv"}, ValueError, "at least 20"),
+        ({"replicates": 19, "correction": "cv"}, ValueError, "at least 20"),
         ({"correction": "cv", "folds": 1}, ValueError, "folds"),
         ({"correction": "cv", "folds": 301}, ValueError, "at most 300"),
         ({"correction": "cv", "candidates": []}, ValueError, "candidates"),

@@ -443,6 +443,18 @@ def test_settings_that_make_no_sense_are_refused(arguments, message):
         LinearRegression(**{"response": "y", "interest": ["a", "b"], "bounds": (0, 1)} | arguments)
 
 
+@pytest.mark.parametrize("pair", [(-1e100, 1.0), (0.0, 1e101), (0.0, 1e-100), (-1e308, 1e308), (0, 10**400)])
+def test_bounds_are_of_sizes_that_units_can_be_computed_with(pair):
+    """The unit of a slope is a quotient of two of them."""
+    for bounds in ({"y": pair, "a": (0, 1)}, {"y": (0, 1), "a": pair}):
+        with pytest.raises(ValueError, match="1e-100|two finite numbers"):
+            LinearRegression("y", "a", bounds=bounds)
+    extreme = LinearRegression("y", "a", bounds={"y": (-9e99, 9e99), "a": (0, 2e-100)})
+    table = pandas.DataFrame({"y": np.zeros(50), "a": np.zeros(50)})
+    ci = dpd.extrema_interval(table, family=extreme, epsilon=1.0, replicates=19)
+    assert np.isfinite([ci.lower, ci.estimate]).all()
+
+
 def test_rows_beyond_what_fits_in_a_sum_are_refused():
     model = family()
     for n in (0, 2**30 + 1):
