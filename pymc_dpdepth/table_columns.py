@@ -108,7 +108,10 @@ def from_csv(series: Any) -> np.ndarray:
         present = pd.read_csv(text, header=None, dtype=np.float64, low_memory=False)[0].to_numpy()
     except ValueError:
         raise NotReal("text") from None
-    converted[series.notna().to_numpy()] = present
+    found = series.notna().to_numpy()
+    if len(present) < found.sum():  # pandas skips cells of blanks alone, which it otherwise takes for text
+        raise NotReal("text")
+    converted[found] = present
     return converted
 
 

@@ -84,6 +84,11 @@ TABLES = {
     "truth values, then numbers": "a,b\nTrue,1\nFalse,2\n1,3\n0,4\n",
     "numbers, then truth values": "a,b\n0,1\n1,2\n,3\nTrue,4\n",
     "truth values, then text": "a,b\nTrue,1\n,2\nmaybe,3\n",
+    "a cell of blanks": "a,b\n1,2\n  ,3\n4,5\n",
+    "a cell of blanks and one number": "a,b\n,\n1,2\n\t,3\n",
+    "a cell of blanks and truth values": 'a,b\nTrue,1\n"  ",2\nFalse,3\n',
+    "a line of blanks, one column": "a\n1\n  \n2\n3\n",
+    "a line of blanks, two columns": "a,b\n1,2\n  \n3,4\n",
     "odd numbers": "a,b\n1_0,0x10\n2,3\n",
 }
 
@@ -103,6 +108,16 @@ def test_what_is_refused_and_what_is_read():
 def test_odd_tables_are_read(tmp_path, name):
     expected = outcome(lambda: whole(write(tmp_path, TABLES[name]), None))
     assert isinstance(expected[0], tuple) or name == "no rows"
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if "of blanks" in name])
+def test_a_cell_of_blanks_is_text(tmp_path, name):
+    """It is refused by the column's name; but pandas skips a line of blanks where there are more columns."""
+    kind, message = outcome(lambda: whole(write(tmp_path, TABLES[name]), ["a"]))[:2]
+    if name == "a line of blanks, two columns":
+        assert kind == (2, 1)
+    else:
+        assert kind is ValueError and "'a'" in message and "text" in message
 
 
 @pytest.mark.parametrize("extra", [",9", ",", ",,", ",9,9"])
