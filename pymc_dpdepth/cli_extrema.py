@@ -101,10 +101,13 @@ def extrema(
         str, take.option(INTERVAL, "r between 0 and 0.5, cv to choose it, none for comparison only.", "NUMBER")
     ] = "0.1",
     candidates: Annotated[str | None, take.option(INTERVAL, "With cv: the values of r.", "A,B,...")] = None,
-    folds: Annotated[int, take.option(INTERVAL, "With cv: number of random folds.", "INTEGER")] = 5,
+    folds: Annotated[
+        int | None, take.option(INTERVAL, "With cv: number of random folds, by default 5.", "INTEGER")
+    ] = None,
     final: Annotated[
-        str, take.option(INTERVAL, "With cv: sum of the noisy folds, or fresh noise for half of epsilon.", "WORD")
-    ] = "sum",
+        str | None,
+        take.option(INTERVAL, "With cv: sum of the noisy folds (default), or fresh noise for half of epsilon.", "WORD"),
+    ] = None,
     replicates: Annotated[int, take.option(INTERVAL, "Bootstrap replicates.", "INTEGER")] = 2000,
     bootstrap_seed: Annotated[
         int | None, take.option(INTERVAL, "Seed of the bootstrap, which hides nothing.", "INTEGER")
@@ -156,8 +159,6 @@ def extrema(
             "ci_prob": ci_prob,
             "sided": sided,
             "correction": _correction(correction),
-            "folds": folds,
-            "final": final,
             "replicates": replicates,
             "nonfinite": nonfinite,
             "max_rows_per_unit": max_rows_per_unit,
@@ -165,8 +166,7 @@ def extrema(
             "bootstrap_seed": bootstrap_seed,
             "ledger": take.open_for_charges(ledger, data_id, data, key, label),
         }
-        if candidates is not None:
-            request["candidates"] = take.numbers_of(candidates, "--candidates")
+        request |= _of_folds(correction, candidates, folds, final)
         with library_notes() as notes:
             interval = _interval(data, request)
         write(interval, out, plot, _save_plot)
@@ -203,6 +203,20 @@ def _correction(text: str) -> float | str | None:
     if text == NO_CORRECTION:
         return None
     return text if text == CROSS_VALIDATION else _number(text, "--correction")
+
+
+def _of_folds(correction: str, candidates: str | None, folds: int | None, final: str | None) -> dict[str, Any]:
+    """Return what was given of the options of cross-validation; refuse them without it, where they would do nothing."""
+    given = {"candidates": candidates, "folds": folds, "final": final}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and correction != CROSS_VALIDATION:
+        raise ValueError(
+            f"{', '.join('--' + name for name in given)}: expected only with --correction {CROSS_VALIDATION}, got with "
+            f"--correction {correction}, which has no folds; leave it out."
+        )
+    if candidates is not None:
+        given["candidates"] = take.numbers_of(candidates, "--candidates")
+    return given
 
 
 def _number(text: str, option: str) -> float:

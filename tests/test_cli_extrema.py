@@ -153,6 +153,18 @@ BAD = [
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "100"], "asks for epsilon=100"),
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "0.7"], "(0, 0.5)"),
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "r"], "--correction: expected a number between"),
+    ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--candidates", "0.1"], "--candidates: expected only with"),
+    ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--folds", "5"], "only with --correction cv, got with"),
+    (
+        [*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "none", "--folds", "1", "--final", "junk"],
+        "--folds, --final: expected only with --correction cv, got with --correction none",
+    ),
+    ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "cv", "--folds", "1"], "folds: expected at"),
+    ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "cv", "--final", "junk"], "final: expected"),
+    (
+        [*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--correction", "cv", "--candidates", "x"],
+        "--candidates: expected",
+    ),
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--ci-prob", "2"], "--ci-prob"),
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--replicates", "5"], "replicates"),
     ([*GAUSSIAN, "--columns", "a,b", "--epsilon", "1", "--bootstrap-seed", "-1"], "--bootstrap-seed"),
