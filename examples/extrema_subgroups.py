@@ -1,6 +1,6 @@
 """Where did free care raise the visits to a doctor most? A private limit for the largest of six effects.
 
-Run: python examples/extrema_subgroups.py FOLDER
+Run: python examples/extrema_subgroups.py [folder]
 
 Rows are the first year of 5,912 people of the RAND Health Insurance Experiment, at six sites (see data/README.md). The
 effect at a site is the mean number of visits of people on the free plan less that of all others there. The site with
@@ -10,7 +10,7 @@ Public: codes of sites and plans, the range of visits that counts, the split of 
 all about a person, site and plan included. Assumed, but not for privacy: people are independent (in truth families
 were assigned together, so the limits are a little too high), and sums over hundreds of them are normal.
 
-Writes extrema.json and extrema.png into FOLDER. Prints the answer without privacy, too, since these data are public.
+Writes extrema.json and extrema.png into it. Prints the answer without privacy, too, since these data are public.
 """
 
 from __future__ import annotations
@@ -78,8 +78,10 @@ class EffectsOfFreeCare(dpd.extrema.Family):
         return {"people": model["people"] + 0 * normal, "visits": model["visits"] + normal * model["deviation"]}
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Release the interval, draw it, and print it beside the answer without privacy."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+    folder.mkdir(parents=True, exist_ok=True)
     family = EffectsOfFreeCare()
     interval = dpd.extrema_interval(DATA, family=family, epsilon=EPSILON)
     interval.to_json(folder / "extrema.json")
@@ -95,4 +97,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

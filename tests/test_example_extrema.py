@@ -33,8 +33,24 @@ def true_effects(example):
     return (means[True] - means[False]).to_numpy()
 
 
+def test_the_folder_may_be_new_or_the_current_one_but_no_file(example, tmp_path, monkeypatch):
+    released = []
+    monkeypatch.setattr(example.dpd, "extrema_interval", lambda *_, **options: released.append(options) or 1 / 0)
+    monkeypatch.chdir(tmp_path)
+    for arguments in ([], ["new/one"]):
+        monkeypatch.setattr(sys, "argv", ["extrema_subgroups.py", *arguments])
+        with pytest.raises(ZeroDivisionError):
+            example.main()
+    assert (tmp_path / "new" / "one").is_dir() and len(released) == 2
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sys, "argv", ["extrema_subgroups.py", "file"])
+    with pytest.raises(FileExistsError):
+        example.main()
+    assert len(released) == 2  # nothing more was released
+
+
 def test_it_writes_and_prints_what_it_says(example, tmp_path):
-    command = [sys.executable, "-W", "error", SCRIPT, tmp_path]
+    command = [sys.executable, "-W", "error", SCRIPT]
     result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["extrema.json", "extrema.png"]
     interval = dpd.ExtremaInterval.from_json(tmp_path / "extrema.json")
