@@ -58,6 +58,7 @@ _HOMES = {
     "NotDifferentiableError": "errors",
     "PrivacyLeakWarning": "errors",
     "UnboundedSensitivityError": "errors",
+    "UnfinishedReleaseError": "errors",
 }
 
 _SUBPACKAGES = ("extrema", "ptr")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from typing import Any
 
 __all__ = [
     "ApproximateSamplingWarning",
@@ -16,6 +17,7 @@ __all__ = [
     "NotDifferentiableError",
     "PrivacyLeakWarning",
     "UnboundedSensitivityError",
+    "UnfinishedReleaseError",
     "warn_user",
 ]
 
@@ -40,6 +42,20 @@ class NotDifferentiableError(NotImplementedError):
 
 class InexactReleaseError(RuntimeError):
     """A Release was asked of a sampler that only approaches its target, without `accept_asymptotic=True`."""
+
+
+class UnfinishedReleaseError(RuntimeError):
+    """Noisy sums were paid for and released, and what was to follow failed; `released` holds them.
+
+    Attributes
+    ----------
+    released : ReleasedSums
+        What `ExtremaInterval.from_sums` makes the interval of, free of cost, once the family is mended.
+    """
+
+    def __init__(self, message: str, released: Any = None):
+        super().__init__(message)
+        self.released = released
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -12,6 +12,7 @@ _HOMES = {
     "Gaussian": "gaussian",
     "LinearRegression": "regression",
     "Poisson": "counts",
+    "ReleasedSums": "released",
     "Statistic": "statistic",
     "bounded_statistic": "statistic",
     "extrema_interval": "interval",

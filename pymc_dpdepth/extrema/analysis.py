@@ -28,12 +28,14 @@ from pymc_dpdepth.mechanism import positive_integer
 from pymc_dpdepth.privacy.rounding import number, written
 from pymc_dpdepth.randomness import curator_generator
 
-__all__ = ["CHOICES", "EXTREMA", "Settings", "analyse", "comparison", "outcome", "read_settings"]
+__all__ = ["CHOICES", "EXTREMA", "SEEDS", "Settings", "analyse", "comparison", "outcome", "read_settings"]
 
 EXTREMA = ("max", "min")
 FIXED, NONE, CROSS_VALIDATION = "fixed", "none", "cv"
 CHOICES = (FIXED, NONE, CROSS_VALIDATION)
 LARGEST_CORRECTION = 0.5
+# A seed that every reader of JSON keeps; it hides nothing.
+SEEDS = 2**53
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.noisy_sums import PooledSums, deviations
 
-__all__ = ["LARGEST_BOOTSTRAP", "bootstrap_estimates", "check_memory", "point_estimates"]
+__all__ = ["LARGEST_BOOTSTRAP", "bootstrap_estimates", "check_memory", "point_estimates", "width_of_replicates"]
 
 # Numbers in one array of replicates, half a gibibyte of doubles; a bootstrap holds some five such arrays at a time.
 LARGEST_BOOTSTRAP = 2**26
@@ -99,6 +99,13 @@ def bootstrap_estimates(
             "leave the others out."
         )
     return _finite(estimates)
+
+
+def width_of_replicates(family: Family, pooled: PooledSums, generator: Any) -> int:
+    """Return how many numbers a replicate has: its sums and its estimates."""
+    model = family.model(pooled.sums, pooled.n, pooled.deviations)
+    simulated = _simulated(family.simulate(model, pooled.n, 1, generator), pooled, 1)
+    return len(point_estimates(family, pooled)) + sum(sums.shape[1] for sums in simulated.values())
 
 
 class _Watched(Mapping):

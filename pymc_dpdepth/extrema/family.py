@@ -100,6 +100,24 @@ class Family:
         """
         raise NotImplementedError
 
+    def later_sensitivities(self, n: int, columns: Sequence[str]) -> Mapping[str, int]:
+        """Return the largest sensitivity that each statistic of a later stage can have.
+
+        Needed of a family whose `statistics` come in stages: the noise of all is planned before anything is charged.
+
+        Parameters
+        ----------
+        n, columns
+            As in `statistics`.
+
+        Returns
+        -------
+        mapping of str to int
+            By the names of all statistics that do not come with the first ones: in units of the grid, an upper bound
+            whatever is released before. Up to there, 2^56 epsilon has room for noise in 64 bits.
+        """
+        return {}
+
     def entries(self, rows: np.ndarray, name: str, released: Sums) -> np.ndarray:
         """Return what each row adds to a statistic.
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled
-from pymc_dpdepth.extrema.analysis import Settings, read_settings
-from pymc_dpdepth.extrema.bootstrap import check_memory
+from pymc_dpdepth.errors import UnfinishedReleaseError
+from pymc_dpdepth.extrema.analysis import SEEDS, Settings, read_settings
 from pymc_dpdepth.extrema.cross_validation import CANDIDATES
 from pymc_dpdepth.extrema.family import Family
-from pymc_dpdepth.extrema.noisy_sums import Folds, release_sums
+from pymc_dpdepth.extrema.noisy_sums import Folds, PendingSums
 from pymc_dpdepth.extrema.record import ExtremaInterval
-from pymc_dpdepth.extrema.registry import RELATIONS, check_name, guarantee_of
+from pymc_dpdepth.extrema.registry import RELATIONS, check_name, described, guarantee_of
+from pymc_dpdepth.extrema.rehearsal import rehearse
+from pymc_dpdepth.extrema.released import ReleasedSums
 from pymc_dpdepth.extrema.rows import RowSource, finite_rows, read_rows
 from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT, positive_integer
 from pymc_dpdepth.privacy.rounding import float_above, float_below, number, written
 from pymc_dpdepth.randomness import RandomBits, random_bits
+from pymc_dpdepth.record_fields import a_list, a_text
 
 __all__ = ["extrema_interval"]
 
 NAME = "extrema_interval"
 SUM, FRESH = "sum", "fresh"
-# A seed that every reader of JSON keeps; it hides nothing.
-SEEDS = 2**53
 
 
 def extrema_interval(
@@ -115,7 +116,12 @@ def extrema_interval(
     BudgetExceededError
         If the ledger's budget does not suffice.
     ValueError, TypeError
-        If an argument is not usable. In every case nothing has been charged.
+        If an argument is not usable, or the family fails in a rehearsal with made-up sums. In all cases so far nothing
+        has been charged.
+    UnfinishedReleaseError
+        If a family of a user fails with the noisy sums all the same, or a file changes between two readings. They are
+        released and paid for; the error's `released` holds them, and `ExtremaInterval.from_sums` computes the interval
+        once the family is mended.
 
     Warns
     -----
@@ -152,33 +158,49 @@ def extrema_interval(
     rows, names = _read_rows(family, data, columns, nonfinite)
     if settings.cross_validated and plan.folds > rows.n:
         raise ValueError(f"folds: expected at most {rows.n}, the number of rows, got {plan.folds}.")
-    check_memory(settings.replicates, len(names))
-    bits = random_bits(random_seed)
-    released = release_sums(
-        family,
-        rows,
-        _splits(plan, rows.n, settings, bits),
-        lambda: charge(ledger, epsilon=plan.cost, delta=0.0, label=NAME),
-        bits,
-    )
-    # From here on the rows play no part.
-    if settings.bootstrap_seed is None:
-        settings = settings.seeded(bits.index(SEEDS))
-    return ExtremaInterval.from_sums(
-        family,
-        names,
-        settings,
-        released[0],
-        released[-1] if settings.cross_validated else None,
+    draft = ReleasedSums(
+        family=described(family),
+        parameters=tuple(names),
+        columns=tuple(rows.columns),
+        settings=settings,
         n=rows.n,
-        columns=rows.columns,
+        epsilon=plan.cost,
         guarantee=guarantee_of(family),
         neighboring=family.neighboring,
-        epsilon=plan.cost,
         max_rows_per_unit=plan.max_rows_per_unit,
         nonfinite=nonfinite,
-        simulation=bits.simulation,
+        simulation=random_seed is not None,
     )
+    bits = random_bits(random_seed)
+    splits = _splits(plan, rows.n, settings, bits)
+    rehearse(family, draft, [(folds.sizes, epsilons) for folds, epsilons in splits])
+    sums = PendingSums(family, rows, splits)
+    charge(ledger, epsilon=plan.cost, delta=0.0, label=NAME)
+    return _finish(family, draft, sums, bits)
+
+
+def _finish(family: Family, draft: ReleasedSums, sums: PendingSums, bits: RandomBits) -> ExtremaInterval:
+    """Add the noise and compute the interval; once paid for, nothing that was released is lost."""
+    try:
+        sums.finish(bits)
+        # From here on the rows play no part.
+        if draft.settings.bootstrap_seed is None:
+            draft = replace(draft, settings=draft.settings.seeded(bits.index(SEEDS)))
+        return ExtremaInterval.from_sums(family, draft.holding(sums.released))
+    except Exception as error:
+        if sums.missing:
+            what = f"The release stopped before the statistics {sums.missing} were released"
+            cure = "The charge stands. What was released is in the error's `released`."
+        else:
+            what = "The noisy sums were released, and the interval could not be computed from them"
+            cure = (
+                "They are in the error's `released`, paid for: mend the family, and compute the interval with "
+                "dpd.ExtremaInterval.from_sums(family, error.released), free of cost."
+            )
+        raise UnfinishedReleaseError(
+            f"{what}, since {type(error).__name__} came from the family {draft.family['name']!r}. {cure}",
+            draft.holding(sums.released),
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -240,7 +262,9 @@ def _read_rows(family: Family, data: Any, columns: Any, nonfinite: str) -> tuple
     if own is not None and columns is not None:
         raise ValueError("columns: expected None, since the family names its columns; leave it out.")
     rows = read_rows(data, columns if own is None else own)
-    names = [str(name) for name in family.parameters(rows.columns)]
+    a_list(a_text)(rows.columns, "columns")
+    names = family.parameters(rows.columns)
+    a_list(a_text)(names, "parameters")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"parameters: expected one or more different names from the family, got {names!r}.")
     if not rows.n:
@@ -248,7 +272,7 @@ def _read_rows(family: Family, data: Any, columns: Any, nonfinite: str) -> tuple
     rows = finite_rows(rows, nonfinite, family.centers)
     if type(family).check is not Family.check:
         family.check(rows.chunks(), rows.columns)
-    return rows, names
+    return rows, list(names)
 
 
 def _splits(plan: _Plan, n: int, settings: Settings, bits: RandomBits) -> list[tuple[Folds, dict[str, float]]]:

@@ -7,7 +7,7 @@ replaced row is in one fold; and the sum of the folds' noisy sums, which costs n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +20,7 @@ from pymc_dpdepth.extrema.statistic import BITS_OF_SUMS, Statistic
 from pymc_dpdepth.privacy.noise import IntegerNoise, laplace_noise
 from pymc_dpdepth.randomness import RandomBits
 
-__all__ = ["Folds", "NoisySums", "PooledSums", "ReleasedStatistic", "release_sums"]
+__all__ = ["Folds", "NoisySums", "PendingSums", "PooledSums", "ReleasedStatistic", "Stages"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,14 +151,8 @@ class Folds:
             raise ValueError(f"Expected the {rows.n} rows that there were at first, got {start}; the file changed.")
 
 
-def release_sums(
-    family: Family,
-    rows: RowSource,
-    plans: Sequence[tuple[Folds, Mapping[str, float]]],
-    pay: Callable[[], None],
-    bits: RandomBits,
-) -> list[NoisySums]:
-    """Release the family's statistics once for each plan, all paid for at once, before any noise is drawn.
+class PendingSums:
+    """Sums of all releases of a call, computed and planned for before the charge; `finish` adds the noise.
 
     Parameters
     ----------
@@ -166,21 +160,75 @@ def release_sums(
     rows : RowSource
         Without missing entries.
     plans : sequence of (Folds, dict of str to float)
-        How the rows are split, and the epsilon of each statistic.
-    pay : callable
-        Charges the budget, or raises. Called after the first statistics of all plans were computed.
-    bits : RandomBits
-
-    Returns
-    -------
-    list of NoisySums
-        One for each plan.
+        For each release how the rows are split, and the epsilon of each statistic.
     """
-    runs = [_Run(family, rows, folds, epsilons) for folds, epsilons in plans]
-    for run in runs:
-        run.compute()
-    pay()
-    return [run.finish(bits) for run in runs]
+
+    def __init__(self, family: Family, rows: RowSource, plans: Sequence[tuple[Folds, Mapping[str, float]]]):
+        self._runs = [_Run(family, rows, folds, epsilons) for folds, epsilons in plans]
+        for run in self._runs:
+            run.compute()
+
+    def finish(self, bits: RandomBits) -> None:
+        """Add the noise, which must have been paid for."""
+        for run in self._runs:
+            run.finish(bits)
+
+    @property
+    def released(self) -> list[NoisySums]:
+        """What has been released so far, for each plan."""
+        return [run.released for run in self._runs]
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of statistics that are not released yet."""
+        return sorted({name for run in self._runs for name in run.missing})
+
+
+class Stages:
+    """A family's statistics, stage by stage, with the noise of each; that of later stages is planned with the first.
+
+    Parameters
+    ----------
+    family : Family
+    n : int
+        Number of rows.
+    columns : sequence of str
+    epsilons : mapping of str to float
+        By the names of all statistics.
+    """
+
+    def __init__(self, family: Family, n: int, columns: Sequence[str], epsilons: Mapping[str, float]):
+        self._family, self._n, self._columns, self._epsilons = family, n, columns, epsilons
+        self._later: dict[str, int] = {}
+
+    def next(self, known: dict[str, np.ndarray]) -> list[tuple[Statistic, IntegerNoise]]:
+        """Return the statistics that follow the noisy sums which are known, none if all are."""
+        found = self._family.statistics(self._n, self._columns, _frozen(dict(known)))
+        if not isinstance(found, tuple | list):
+            raise TypeError(
+                "statistics: expected a tuple of Statistic from the family, empty when all are released, got "
+                f"{type(found).__name__}."
+            )
+        statistics = [_checked(statistic, self._n, set(self._epsilons) - set(known)) for statistic in found]
+        names = {statistic.name for statistic in statistics}
+        if len(names) < len(statistics):
+            raise ValueError("statistics: expected each of the family's statistics once, one came twice.")
+        if not statistics and set(known) != set(self._epsilons):
+            raise ValueError(
+                f"statistics: expected all of {sorted(self._epsilons)} from the family, got {sorted(known)}; their "
+                "epsilons are charged. Name in statistic_names what is released."
+            )
+        if not known:
+            self._later = _later(self._family, self._n, self._columns, set(self._epsilons) - names)
+            for name, most in self._later.items():
+                laplace_noise(most, self._epsilons[name])  # or it is refused, before the charge
+        for statistic in statistics:
+            if known and statistic.sensitivity > self._later[statistic.name]:
+                raise ValueError(
+                    f"{statistic.name}: expected a sensitivity of at most {self._later[statistic.name]}, as the family "
+                    f"declared in later_sensitivities, got {statistic.sensitivity}."
+                )
+        return [(one, laplace_noise(one.sensitivity, self._epsilons[one.name])) for one in statistics]
 
 
 class _Run:
@@ -188,40 +236,34 @@ class _Run:
 
     def __init__(self, family: Family, rows: RowSource, folds: Folds, epsilons: Mapping[str, float]):
         self._family, self._rows, self._folds, self._epsilons = family, rows, folds, epsilons
+        self._stages = Stages(family, rows.n, rows.columns, epsilons)
         self._released: dict[str, ReleasedStatistic] = {}
         # Without noise; never leaves this object.
         self._pending: list[tuple[Statistic, IntegerNoise, np.ndarray]] = []
 
-    def _known(self) -> Sums:
-        """Return the noisy sums so far, of all rows."""
-        return _frozen({name: one.sums.sum(axis=0) for name, one in self._released.items()})
+    @property
+    def released(self) -> NoisySums:
+        """What has been released so far."""
+        return NoisySums(self._folds.sizes, dict(self._released))
 
-    def compute(self) -> bool:
-        """Compute the next statistics, without noise; False if there are none."""
-        known = self._known()
-        found = self._family.statistics(self._rows.n, self._rows.columns, known)
-        if not isinstance(found, tuple | list):
-            raise TypeError(
-                f"statistics: expected a tuple of Statistic from the family, empty when all are released, got "
-                f"{type(found).__name__}."
-            )
-        statistics = [_checked(statistic, self._rows.n, set(self._epsilons) - set(known)) for statistic in found]
-        if len({statistic.name for statistic in statistics}) < len(statistics):
-            raise ValueError("statistics: expected each of the family's statistics once, one came twice.")
-        if not statistics and set(known) != set(self._epsilons):
-            raise ValueError(
-                f"statistics: expected all of {sorted(self._epsilons)} from the family, got {sorted(known)}; their "
-                "epsilons are charged. Name in statistic_names what is released."
-            )
-        noises = [laplace_noise(one.sensitivity, self._epsilons[one.name]) for one in statistics]
-        totals = [np.zeros((len(self._folds.sizes), one.size), dtype=np.int64) for one in statistics]
-        for part, some in self._folds.split(self._rows) if statistics else ():
-            for statistic, total in zip(statistics, totals, strict=True):
-                total[part] += _checked_counts(self._family.counts(some, statistic, known), statistic, len(some))
-        self._pending = list(zip(statistics, noises, totals, strict=True))
-        return bool(statistics)
+    @property
+    def missing(self) -> set[str]:
+        """Names of statistics that are not released yet."""
+        return set(self._epsilons) - set(self._released)
 
-    def finish(self, bits: RandomBits) -> NoisySums:
+    def compute(self) -> None:
+        """Compute the next statistics, if there are any, without noise."""
+        known = {name: one.sums.sum(axis=0) for name, one in self._released.items()}
+        planned = self._stages.next(known)
+        totals = [np.zeros((len(self._folds.sizes), one.size), dtype=np.int64) for one, _ in planned]
+        released = _frozen(known)
+        for part, some in self._folds.split(self._rows) if planned else ():
+            for (statistic, _), total in zip(planned, totals, strict=True):
+                counts = self._family.counts(some, statistic, released)
+                total[part] += _checked_counts(counts, statistic, len(some))
+        self._pending = [(one, noise, total) for (one, noise), total in zip(planned, totals, strict=True)]
+
+    def finish(self, bits: RandomBits) -> None:
         """Add the noise, stage by stage."""
         while self._pending:
             for statistic, noise, counts in self._pending:
@@ -231,7 +273,18 @@ class _Run:
                 sums.flags.writeable = False
                 self._released[statistic.name] = ReleasedStatistic(statistic.grid, statistic.sensitivity, noise, sums)
             self.compute()
-        return NoisySums(self._folds.sizes, dict(self._released))
+
+
+def _later(family: Family, n: int, columns: Sequence[str], names: set[str]) -> dict[str, int]:
+    """Return the declared sensitivities of later statistics."""
+    found = family.later_sensitivities(n, columns)
+    if not isinstance(found, Mapping) or set(found) != names or not all(type(most) is int for most in found.values()):
+        raise ValueError(
+            f"later_sensitivities: expected from the family an integer for each of {sorted(names)}, which do not come "
+            "with the first statistics: the largest sensitivity that each can have, in units of its grid, whatever is "
+            "released before. Their noise is planned before the charge."
+        )
+    return dict(found)
 
 
 def _checked(statistic: Statistic, n: int, expected: set[str]) -> Statistic:

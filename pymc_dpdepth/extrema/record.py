@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dpdepth.extrema.analysis import Settings, analyse, comparison, outcome, read_settings
+from pymc_dpdepth.extrema.analysis import SEEDS, Settings, analyse, comparison, outcome, read_settings
 from pymc_dpdepth.extrema.cross_validation import CANDIDATES, CrossValidation
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.limits import largest_replicates
 from pymc_dpdepth.extrema.noisy_sums import NoisySums
 from pymc_dpdepth.extrema.record_fields import SCHEMA, SCHEMA_VERSION, check_outcome, fields_of, to_record
-from pymc_dpdepth.extrema.registry import family_of
-from pymc_dpdepth.frozen import freeze, read_only
+from pymc_dpdepth.extrema.registry import described, family_of
+from pymc_dpdepth.extrema.released import ReleasedSums
+from pymc_dpdepth.frozen import freeze, read_only, thaw
 from pymc_dpdepth.mechanism import NEIGHBORING
+from pymc_dpdepth.randomness import random_bits
 from pymc_dpdepth.record_files import check_schema, read_record, write_record
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ __all__ = ["ExtremaInterval"]
 
 LAPLACE = "laplace"
 KEEP: Any = object()  # None is a correction
+# Fields that are known before the release, and that nothing computed from it changes.
+PUBLIC = ("columns", "n", "epsilon", "guarantee", "neighboring", "max_rows_per_unit", "nonfinite", "simulation")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,33 +137,45 @@ class ExtremaInterval:
         self.__dict__.update(state | kept | {"family": freeze(state["family"])})
 
     @classmethod
-    def from_sums(
-        cls,
-        family: Family,
-        parameters: list[str],
-        settings: Settings,
-        released: NoisySums,
-        folds: NoisySums | None,
-        **public: Any,
-    ) -> ExtremaInterval:
-        """Return the interval of noisy sums: post-processing, free of cost. `extrema_interval` makes the sums."""
+    def from_sums(cls, family: Family, released: ReleasedSums) -> ExtremaInterval:
+        """Return the interval of noisy sums: post-processing, free of cost.
+
+        Parameters
+        ----------
+        family : Family
+            That the sums were released for, mended where it failed; it describes itself as before.
+        released : ReleasedSums
+            As an `UnfinishedReleaseError` holds them.
+
+        Raises
+        ------
+        ValueError
+            If the family is another one, or not all of its statistics were released.
+        """
         import xarray as xr
 
-        found = analyse(family, released, folds, settings)
-        if found.estimates.shape != (len(parameters),):
+        if described(family) != thaw(released.family):
+            raise ValueError(f"family: expected the one that {released!r} describes, got {family.name!r}.")
+        settings = released.settings
+        needed = [released.released] + ([released.folds] if settings.cross_validated else [])
+        missing = {name for sums in needed for name in set(family.statistic_names) - set(sums.released if sums else ())}
+        if missing:
+            raise ValueError(f"released: expected sums of all statistics, {sorted(missing)} were not released.")
+        if settings.bootstrap_seed is None:
+            settings = settings.seeded(random_bits(None).index(SEEDS))
+        found = analyse(family, released.released, released.folds, settings)
+        names = list(released.parameters)
+        if found.estimates.shape != (len(names),):
             raise ValueError(
-                f"estimates: expected {len(parameters)} from the family, one for each of its parameters, got shape "
+                f"estimates: expected {len(names)} from the family, one for each of its parameters, got shape "
                 f"{found.estimates.shape}."
             )
         interval = cls(
-            family=family.describe(),
             settings=found.settings,
-            released=released,
-            folds=folds,
             cross_validation=found.cross_validation,
-            estimates=xr.DataArray(found.estimates, dims=["parameter"], coords={"parameter": list(parameters)}),
+            estimates=xr.DataArray(found.estimates, dims=["parameter"], coords={"parameter": names}),
             bootstrap_estimates=found.replicates,
-            **public,
+            **{name: getattr(released, name) for name in (*PUBLIC, "family", "released", "folds")},
         )
         object.__setattr__(interval, "_family", family)
         return interval
@@ -302,7 +318,7 @@ class ExtremaInterval:
         extremum, sided, ci_prob, correction, candidates : optional
             As in `extrema_interval`. "cv" needs folds that were released.
         replicates, bootstrap_seed : optional
-            For a new bootstrap. Without them the replicates are kept.
+            For a new bootstrap, which is drawn whenever one of them is given. Without them the replicates are kept.
         family : Family, optional
             What draws a new bootstrap; needed if the record was read from a file and the family is not of the package.
 
@@ -329,21 +345,19 @@ class ExtremaInterval:
             old.replicates,
             old.bootstrap_seed,
         )
-        public = ("columns", "n", "epsilon", "guarantee", "max_rows_per_unit", "nonfinite", "simulation")
-        kept = {name: getattr(self, name) for name in (*public, "neighboring")}
-        drawn = (new.replicates, new.bootstrap_seed) == (old.replicates, old.bootstrap_seed)
-        if drawn and (same or not new.cross_validated):
+        if replicates is KEEP and bootstrap_seed is KEEP and (same or not new.cross_validated):
             chosen = self.cross_validation if new.cross_validated else None
-            return self._with(new if chosen is None else new.chosen(chosen.choice), chosen, kept)
+            return self._with(new if chosen is None else new.chosen(chosen.choice), chosen)
         family = family or getattr(self, "_family", None) or family_of(self.family)
-        if family is None or family.describe() != self.family:
+        if family is None or described(family) != thaw(self.family):
             raise ValueError(
                 f"family: expected the family {self.family['name']!r} that made this record, to draw a new bootstrap; "
                 "pass family=."
             )
-        return ExtremaInterval.from_sums(family, self.parameters, new, self.released, self.folds, **kept)
+        sums = {name: getattr(self, name) for name in (*PUBLIC, "family", "released", "folds")}
+        return ExtremaInterval.from_sums(family, ReleasedSums(parameters=tuple(self.parameters), settings=new, **sums))
 
-    def _with(self, settings: Settings, chosen: CrossValidation | None, kept: dict[str, Any]) -> ExtremaInterval:
+    def _with(self, settings: Settings, chosen: CrossValidation | None) -> ExtremaInterval:
         """Return the interval with other settings and the same replicates."""
         interval = ExtremaInterval(
             family=self.family,
@@ -354,7 +368,7 @@ class ExtremaInterval:
             estimates=self.estimates,
             bootstrap_estimates=self.bootstrap_estimates,
             package_version=self.package_version,
-            **kept,
+            **{name: getattr(self, name) for name in PUBLIC},
         )
         if hasattr(self, "_family"):
             object.__setattr__(interval, "_family", self._family)

@@ -12,7 +12,7 @@ from pymc_dpdepth.extrema.analysis import CHOICES, CROSS_VALIDATION, EXTREMA, NO
 from pymc_dpdepth.extrema.cross_validation import CrossValidation
 from pymc_dpdepth.extrema.limits import SIDES
 from pymc_dpdepth.extrema.noisy_sums import NoisySums, ReleasedStatistic
-from pymc_dpdepth.extrema.registry import FLOAT64, RELATIONS, family_of
+from pymc_dpdepth.extrema.registry import FLOAT64, RELATIONS, check_description, family_of
 from pymc_dpdepth.frozen import thaw
 from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT
 from pymc_dpdepth.privacy.noise import LAPLACE, IntegerNoise
@@ -68,22 +68,6 @@ def above_0(value: Any, where: str) -> None:
         refuse(where, "a number > 0", value)
 
 
-def _plain(value: Any, where: str) -> None:
-    """Check plain settings of a family: texts, numbers, lists and objects of these."""
-    if isinstance(value, dict):
-        by_name(_plain)(value, where)
-    elif isinstance(value, list):
-        a_list(_plain)(value, where)
-    elif not isinstance(value, str) and value is not None and not isinstance(value, bool):
-        a_number(value, where)
-
-
-def _family(value: Any, where: str) -> None:
-    """Check the description of a family."""
-    by_name(_plain)(value, where)
-    a_text(value.get("name"), f"{where}.name")
-
-
 STATISTIC = {
     "epsilon": above_0,
     "realised_epsilon": at_least_0,
@@ -119,7 +103,7 @@ FIELDS = {
     "nonfinite": a_word_of(("raise", "center")),
     "simulation": a_yes_or_no,
     "distribution": a_word_of((LAPLACE,)),
-    "family": _family,
+    "family": check_description,
     "columns": a_list(a_text),
     "parameters": a_list(a_text),
     "estimates": a_list(a_number),

@@ -7,9 +7,11 @@ from importlib import import_module
 from typing import Any
 
 from pymc_dpdepth.extrema.family import Family
+from pymc_dpdepth.frozen import thaw
 from pymc_dpdepth.mechanism import NEIGHBORING, NEIGHBORING_IN_GROUPS
+from pymc_dpdepth.record_fields import a_list, a_number, a_text, by_name
 
-__all__ = ["FLOAT64", "RELATIONS", "check_name", "family_of", "guarantee_of"]
+__all__ = ["FLOAT64", "RELATIONS", "check_description", "check_name", "described", "family_of", "guarantee_of"]
 
 FLOAT64 = "float64"
 RELATIONS = (NEIGHBORING, NEIGHBORING_IN_GROUPS)
@@ -42,6 +44,31 @@ def guarantee_of(family: Family) -> str:
     return family.guarantee if family.name in _HOMES else FLOAT64
 
 
+def _plain(value: Any, where: str) -> None:
+    """Check plain settings of a family: texts, numbers, lists and objects of these."""
+    if isinstance(value, dict):
+        by_name(_plain)(value, where)
+    elif isinstance(value, list):
+        a_list(_plain)(value, where)
+    elif not isinstance(value, str) and value is not None and not isinstance(value, bool):
+        a_number(value, where)
+
+
+def check_description(value: Any, where: str) -> None:
+    """Check the description of a family."""
+    by_name(_plain)(value, where)
+    a_text(value.get("name"), f"{where}.name")
+
+
+def described(family: Family) -> dict[str, Any]:
+    """Return what a family says of itself, with lists in the place of tuples; refuse what a record cannot hold."""
+    found = thaw(family.describe())
+    check_description(found, "describe()")
+    if found["name"] != family.name:
+        raise ValueError(f'describe(): expected the name {family.name!r} of the family as its "name".')
+    return found
+
+
 def family_of(description: Mapping[str, Any]) -> Family | None:
     """Return the family that `Family.describe` described; None for one that is not of the package."""
     arguments = dict(description)
@@ -52,6 +79,6 @@ def family_of(description: Mapping[str, Any]) -> Family | None:
         family = _class_of(name)(**arguments)
     except TypeError:
         family = None
-    if family is None or family.describe() != dict(description):
+    if family is None or described(family) != thaw(description):
         raise ValueError(f"family: expected the arguments of {name!r}, got {sorted(arguments)}.")
     return family

@@ -19,7 +19,7 @@ from pymc_dpdepth.extrema.regression_sums import (
     floored,
     solve,
 )
-from pymc_dpdepth.extrema.statistic import Statistic, bounded_statistic
+from pymc_dpdepth.extrema.statistic import Statistic, bits_of_entries, bounded_statistic
 
 __all__ = ["LinearRegression"]
 
@@ -179,6 +179,10 @@ class LinearRegression(Family):
         if self.variance == MOMENTS or RESIDUAL in released:
             return ()
         return (self._residual(n, released),)
+
+    def later_sensitivities(self, n: int, columns: Sequence[str]) -> dict[str, int]:
+        """Return that of the residual: its one entry is at least 0, and has so many bits on its grid."""
+        return {RESIDUAL: 2 ** bits_of_entries(n)} if self.variance == RESIDUAL else {}
 
     def _residual(self, n: int, released: Sums) -> Statistic:
         """Return the statistic of squared residuals at the released coefficients, which come with it.

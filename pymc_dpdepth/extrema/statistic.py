@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["Statistic", "bounded_statistic", "power_of_two_above"]
+__all__ = ["Statistic", "bits_of_entries", "bounded_statistic", "power_of_two_above"]
 
 # A sum must fit in the 64 bits of the noise, with room for the noise itself (privacy/noise.py cuts off at 2^61).
 BITS_OF_SUMS = 60
@@ -73,6 +73,11 @@ def power_of_two_above(value: float) -> int:
     return exponent - 1 if fraction == 0.5 else exponent
 
 
+def bits_of_entries(n: int) -> int:
+    """Return how many bits the largest entry of a bounded statistic of n rows takes on its grid, at most."""
+    return min(BITS_OF_ENTRIES, BITS_OF_SUMS - power_of_two_above(max(n, 1)))
+
+
 def bounded_statistic(
     name: str, lower: np.ndarray, upper: np.ndarray, n: int, sensitivity: float | Fraction | None = None
 ) -> Statistic:
@@ -98,8 +103,7 @@ def bounded_statistic(
     if lower.shape != upper.shape or lower.ndim != 1 or not np.isfinite([lower, upper]).all() or (lower > upper).any():
         raise ValueError(f"{name}: expected finite bounds lower <= upper, one pair for each entry.")
     largest = max(float(np.abs([lower, upper]).max()), math.ulp(0.0))
-    bits = min(BITS_OF_ENTRIES, BITS_OF_SUMS - power_of_two_above(max(n, 1)))
-    grid = math.ldexp(1.0, max(power_of_two_above(largest) - bits, -1022))
+    grid = math.ldexp(1.0, max(power_of_two_above(largest) - bits_of_entries(n), -1022))
     low, high = (np.rint(bound / grid).astype(np.int64) for bound in (lower, upper))
     total = int((high - low).sum())
     if sensitivity is not None:

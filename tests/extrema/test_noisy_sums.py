@@ -153,6 +153,9 @@ class Shares(Family):
             return (bounded_statistic("ones", [0] * len(columns), [1] * len(columns), n),)
         return () if "many" in released else (bounded_statistic("many", [0], [1], n),)
 
+    def later_sensitivities(self, n, columns):
+        return {"many": bounded_statistic("many", [0], [1], n).sensitivity}
+
     def entries(self, rows, name, released):
         if name == "ones":
             return rows
@@ -383,5 +386,5 @@ def test_estimates_that_are_not_finite_are_refused():
         def estimates(self, sums, n, deviations):
             return sums["ones"] * np.inf
 
-    with pytest.raises(FloatingPointError, match="floor"), np.errstate(invalid="ignore"):
+    with pytest.raises(ValueError, match="floor"), np.errstate(invalid="ignore"):
         interval(ones(), Infinite(), 1.0)
