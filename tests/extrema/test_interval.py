@@ -65,7 +65,8 @@ def seeded(rows, seed=1, **options):
         ({"random_seed": -1}, ValueError, "random_seed"),
         ({"label": ""}, ValueError, "label"),
     ],
-    ids=str,
+    # Without the objects' own repr, which holds an address that is another one in each process of the test run.
+    ids=lambda part: ",".join(part) if isinstance(part, dict) else str(part),
 )
 def test_arguments_are_checked_before_the_charge(options, error, words, ledger):
     rows = normal_rows()
