@@ -166,9 +166,11 @@ class Gaussian(Family):
         self, model: Mapping[str, np.ndarray], n: int, replicates: int, generator: Any
     ) -> dict[str, np.ndarray]:
         """Return sums of n rows, drawn from their own law, N(n mu, n Sigma)."""
-        values, vectors = np.linalg.eigh(model["covariance"])
-        root = vectors * np.sqrt(np.maximum(values, 0.0) * n)
-        normal = generator.standard_normal((replicates, len(values)))
+        covariance = model["covariance"]
+        # Cholesky's root is unique, so that a seed gives the same sums on all machines; eigenvectors have arbitrary
+        # signs. The part in 10^12 keeps a matrix positive definite that rounding made singular.
+        root = np.sqrt(n) * np.linalg.cholesky(covariance + 1e-12 * np.diag(np.diag(covariance)))
+        normal = generator.standard_normal((replicates, len(covariance)))
         return {MEAN: n * model["mean"] + normal @ root.T}
 
     def describe(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pymc_dpdepth.extrema.noisy_sums import NoisySums
 from pymc_dpdepth.extrema.record_fields import SCHEMA, SCHEMA_VERSION, check_outcome, fields_of, to_record
 from pymc_dpdepth.extrema.registry import described, family_of
 from pymc_dpdepth.extrema.released import ReleasedSums
+from pymc_dpdepth.extrema.replay import check_replay
 from pymc_dpdepth.frozen import freeze, read_only, thaw
 from pymc_dpdepth.mechanism import NEIGHBORING
 from pymc_dpdepth.randomness import random_bits
@@ -383,16 +384,36 @@ class ExtremaInterval:
         return write_record(self.to_dict(), path)
 
     @classmethod
-    def from_json(cls, path: str | os.PathLike) -> ExtremaInterval:
-        """Read an interval from a file that `to_json` wrote; what is no such record is a ValueError."""
-        return cls.from_dict(read_record(path, "an ExtremaInterval"))
+    def from_json(cls, path: str | os.PathLike, *, replay: bool = True) -> ExtremaInterval:
+        """Read an interval from a file that `to_json` wrote, with the checks and the arguments of `from_dict`."""
+        return cls.from_dict(read_record(path, "an ExtremaInterval"), replay=replay)
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> ExtremaInterval:
-        """Return the interval of a record made by `to_dict`; other fields, and contradictions, are a ValueError."""
+    def from_dict(cls, record: dict[str, Any], *, replay: bool = True) -> ExtremaInterval:
+        """Return the interval of a record made by `to_dict`; other fields, and contradictions, are a ValueError.
+
+        Parameters
+        ----------
+        record : dict
+        replay : bool
+            Whether the bootstrap is drawn again from the record's sums and seed, to compare it. False believes the
+            replicates and the criterion: for a record by a version of NumPy whose generators draw otherwise.
+
+        Notes
+        -----
+        For a family of the package all that can be computed is computed again: sensitivities, scales, the cost,
+        estimates, replicates, the criterion, limits. What no reader can check is what went before: that these are the
+        noisy sums of a table, with noise of the law that the record names (`simulation`), and that `package_version`,
+        `nonfinite` and `max_rows_per_unit` are true. Of a family of a user, whose code is not there, replicates,
+        estimates, parameters and sensitivities are believed too: `recompute` with family= and bootstrap_seed= draws
+        them again.
+        """
         check_schema(record, SCHEMA, SCHEMA_VERSION, "ExtremaInterval.to_json")
         interval = cls(**fields_of(record))
         check_outcome(interval, record)
+        family = family_of(record["family"])
+        if replay and family is not None:
+            check_replay(interval, family)
         return interval
 
     def __eq__(self, other: object) -> bool:

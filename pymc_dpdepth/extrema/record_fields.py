@@ -13,6 +13,7 @@ from pymc_dpdepth.extrema.cross_validation import CrossValidation
 from pymc_dpdepth.extrema.limits import SIDES
 from pymc_dpdepth.extrema.noisy_sums import NoisySums, ReleasedStatistic
 from pymc_dpdepth.extrema.registry import FLOAT64, RELATIONS, check_description, family_of
+from pymc_dpdepth.extrema.replay import tolerance
 from pymc_dpdepth.frozen import thaw
 from pymc_dpdepth.mechanism import MOST_ROWS_PER_UNIT
 from pymc_dpdepth.privacy.noise import LAPLACE, IntegerNoise
@@ -47,8 +48,6 @@ INTERVALS = {
 SUM, FRESH = "sum", "fresh"
 # Costs are rounded upwards a few times, each time by a part in 2^53.
 SLACK = 1e-12
-# Estimates are computed again, perhaps on another machine, whose last digits may differ.
-AGREEMENT = 1e-9
 
 
 def a_word_of(words: tuple[str, ...]):
@@ -247,7 +246,10 @@ def _release_of(record: dict[str, Any], n: int) -> NoisySums:
             raise ValueError(f"{name}: expected a grid that is a power of two, got {grid}.")
         units, scale = one["sensitivity"] / grid, one["noise_scale"] / grid
         needed = float_above(Fraction(units) / written(epsilon))
-        if units != int(units) or not abs(scale - needed) <= SLACK * needed or one["realised_epsilon"] > epsilon:
+        realised = one["realised_epsilon"]
+        if realised > epsilon or abs(realised * scale - units) > SLACK * units:
+            raise ValueError(f"{name}: expected the realised_epsilon sensitivity / noise_scale, got {realised}.")
+        if units != int(units) or not abs(scale - needed) <= SLACK * needed:
             raise ValueError(
                 f"{name}: expected a sensitivity on the grid, and noise of scale sensitivity / epsilon = "
                 f"{needed * grid:g}, got {one['noise_scale']}."
@@ -259,7 +261,7 @@ def _release_of(record: dict[str, Any], n: int) -> NoisySums:
         if (sums / grid != np.rint(sums / grid)).any():
             raise ValueError(f"{name}: expected sums that are multiples of the grid.")
         sums.flags.writeable = False
-        noise = IntegerNoise(LAPLACE, scale, units, epsilon, 0.0, None, float(one["realised_epsilon"]))
+        noise = IntegerNoise(LAPLACE, scale, units, epsilon, 0.0, None, float(realised))
         released[name] = ReleasedStatistic(grid, int(units), noise, sums)
     return NoisySums(rows, released)
 
@@ -292,15 +294,15 @@ def _settings(record: dict[str, Any], folds: NoisySums | None) -> tuple[Settings
 
 
 def _check_cost(record: dict[str, Any], released: NoisySums, folds: NoisySums | None) -> None:
-    """Refuse a cost below that of the statistics, times the rows of a person."""
+    """Refuse a cost that is not that of the statistics, times the rows of a person."""
     if record["delta"] or record["max_rows_per_unit"] > MOST_ROWS_PER_UNIT:
         raise ValueError("delta: expected 0 for Laplace noise, and max_rows_per_unit at most 2^53.")
     releases = [released] + ([folds] if folds is not released and folds is not None else [])
     needed = record["max_rows_per_unit"] * sum(
         written(one.noise.epsilon) for each in releases for one in each.released.values()
     )
-    if record["epsilon"] < float(needed) * (1 - SLACK):
-        raise ValueError(f"epsilon: expected at least {float(needed):g}, what the statistics cost a person.")
+    if abs(record["epsilon"] - float(needed)) > SLACK * float(needed):
+        raise ValueError(f"epsilon: expected {float(needed):g}, what the statistics cost a person.")
 
 
 def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums | None) -> None:
@@ -312,6 +314,13 @@ def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums 
         return
     if family.guarantee != record["guarantee"] or family.parameters(record["columns"]) != record["parameters"]:
         raise ValueError("family: expected its guarantee and its parameters in the record.")
+    own = family.columns()
+    if own is not None and (
+        len(own) != len(record["columns"])
+        # A column may be chosen by its position, which the record does not have the name of.
+        or any(isinstance(label, str) and label != name for label, name in zip(own, record["columns"], strict=True))
+    ):
+        raise ValueError(f"columns: expected those of the family, {list(own)!r}.")
     if family.neighboring != record["neighboring"]:
         raise ValueError(f"neighboring: expected {family.neighboring!r}, between which the family's sums are private.")
     for each in [released] if folds is None else [released, folds]:
@@ -325,17 +334,18 @@ def _check_family(record: dict[str, Any], released: NoisySums, folds: NoisySums 
             raise ValueError("statistics: expected names, sizes, grids and sensitivities of the family, got others.")
     pooled = released.pool()
     estimates = family.estimates(pooled.sums, pooled.n, pooled.deviations)
-    if not np.allclose(estimates, record["estimates"], rtol=AGREEMENT, atol=AGREEMENT * np.abs(estimates).max()):
+    drawn = np.array(list(record["bootstrap"].values())).T
+    if not np.allclose(estimates, record["estimates"], rtol=0.0, atol=tolerance(estimates, drawn)):
         raise ValueError("estimates: expected those of the released sums, got others.")
 
 
 def check_outcome(interval: ExtremaInterval, record: dict[str, Any]) -> None:
     """Refuse a record whose outcome, computed again, is another one."""
     mine = to_record(interval)
-    size = float(np.abs(interval.bootstrap_estimates).max())
+    allowed = tolerance(interval.estimates.values, interval.bootstrap_estimates)
     for name in ("lower", "upper", "estimate"):
         found, expected = record[name], mine[name]
-        if (found is None) != (expected is None) or (found is not None and abs(found - expected) > AGREEMENT * size):
+        if (found is None) != (expected is None) or (found is not None and abs(found - expected) > allowed):
             raise ValueError(f"{name}: expected that of the replicates in the record, got another one.")
     for name in ("selected", "interval", "guarantee_meaning"):
         if record[name] != mine[name]:

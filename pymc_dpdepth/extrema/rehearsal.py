@@ -48,7 +48,7 @@ def rehearse(
     releases = [_made_up(family, draft, rows, epsilons) for rows, epsilons in splits]
     try:
         interval = ExtremaInterval.from_sums(family, replace(draft, settings=settings).holding(releases))
-        ExtremaInterval.from_dict(interval.to_dict())
+        ExtremaInterval.from_dict(interval.to_dict(), replay=False)
         width = width_of_replicates(family, releases[0].pool(), curator_generator(SEED))
     except Exception as error:
         raise ValueError(

@@ -10,7 +10,8 @@ from extrema_cases import BOUNDS, normal_rows
 from test_noisy_sums import Shares, ones
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.extrema import Bernoulli, Gaussian, Poisson
+from pymc_dpdepth.extrema import Bernoulli, Gaussian, LinearRegression, Poisson
+from pymc_dpdepth.extrema.analysis import outcome
 
 VARIANTS = {
     "plain": {},
@@ -41,6 +42,23 @@ def test_json_and_back(name, intervals, tmp_path):
     assert (again.lower, again.upper, again.estimate, again.selected) == (ci.lower, ci.upper, ci.estimate, ci.selected)
     assert again.epsilons == ci.epsilons and again.noise_scales == ci.noise_scales
     assert [path.name for path in tmp_path.iterdir()] == ["ci.json"]
+
+
+@pytest.mark.parametrize("correction", [0.1, "cv"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        LinearRegression("x0", "x1", "x2", bounds=BOUNDS),
+        LinearRegression("x0", ["x1", "x2"], bounds=BOUNDS, orthogonal=True, variance="moments"),
+        Gaussian(BOUNDS, interest=[2, 0]),
+        Poisson(bounds=(0, 3)),
+    ],
+    ids=["residual", "moments", "columns", "counts"],
+)
+def test_records_of_all_families_can_be_read(family, correction):
+    rows = np.abs(np.rint(normal_rows())) if isinstance(family, Poisson) else normal_rows()
+    ci = interval(rows, family=family, epsilon=3.0, correction=correction)
+    assert dpd.ExtremaInterval.from_dict(json.loads(ci.to_json())) == ci
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -199,6 +217,7 @@ ALTERED = {
     "n": put("n", 299),
     "n for the correction": lambda record: (put("n", 10)(record), put("release", "rows", [10])(record)),
     "epsilon": put("epsilon", 1.4),
+    "more epsilon": put("epsilon", 1.5 * (1 + 1e-6)),
     "delta": put("delta", 1e-6),
     "guarantee": put("guarantee", "float64"),
     "guarantee_meaning": put("guarantee_meaning", "certainly"),
@@ -216,9 +235,12 @@ ALTERED = {
     "estimates, one less": put("estimates", lambda x: x[1:]),
     "replicates": put("replicates", 100),
     "replicate": put("bootstrap", "x1", lambda x: [value + 0.1 for value in x]),
+    "one replicate": put("bootstrap", "x1", 0, lambda x: x - 1e-3),
     "seed": put("bootstrap_seed", -1),
+    "another seed": put("bootstrap_seed", lambda x: x + 1),
     "rows": put("release", "rows", [150, 150]),
     "sums": put("release", "statistics", "mean", "sums", 0, 0, lambda x: x + 1.0),
+    "sums of the nuisance": put("release", "statistics", "covariance", "sums", 0, 0, lambda x: x + 10.0),
     "off the grid": put("release", "statistics", "covariance", "sums", 0, 0, lambda x: x + 2.0**-42),
     "sums of another size": put("release", "statistics", "mean", "sums", 0, lambda x: x[1:]),
     "grid": put("release", "statistics", "mean", "grid", lambda x: 3 * x),
@@ -230,6 +252,9 @@ ALTERED = {
     ],
     "epsilon of a statistic": put("release", "statistics", "mean", "epsilon", 0.9),
     "realised": put("release", "statistics", "mean", "realised_epsilon", 1.1),
+    "realised nothing": put("release", "statistics", "mean", "realised_epsilon", 0),
+    "realised half": put("release", "statistics", "covariance", "realised_epsilon", lambda x: x / 2),
+    "columns": put("columns", 0, "y"),
     "a statistic less": put("release", "statistics", lambda x: {"mean": x["mean"]}),
     "no statistic": put("release", "statistics", {}),
     "final": put("final", "fresh"),
@@ -258,16 +283,114 @@ CHANGED_CHOICES = {
     "criterion, one parameter less": put("cross_validation", "criterion", lambda rows: [row[1:] for row in rows]),
     "criterion's order": put("cross_validation", "criterion", lambda rows: rows[::-1]),
     "no criterion": put("cross_validation", None),
+    "a number of the criterion": put("cross_validation", "criterion", 1, 2, lambda x: x + 1e-3),
+    "sums of a fold": lambda record: [
+        put("release", "statistics", "covariance", "sums", fold, 0, lambda x, by=by: x + by)(record)
+        for fold, by in ((0, 64.0), (1, -64.0))  # the same in all
+    ],
 }
 
 
 @pytest.mark.parametrize("name", CHANGED_CHOICES)
 def test_altered_choices_are_refused(name, intervals):
     record = json.loads(intervals["cv"].to_json())
-    record["cross_validation"]["criterion"][0][0] += 1e-9  # the two rows differ, so that their order counts
     CHANGED_CHOICES[name](record)
     with pytest.raises(ValueError):
         dpd.ExtremaInterval.from_dict(record)
+
+
+def forged(ci):
+    """Return a record whose replicates are made up, and whose limits follow from them."""
+    record = json.loads(ci.to_json())
+    drawn = np.full_like(ci.bootstrap_estimates, ci.estimates.max())
+    limits, reduced, _ = outcome(ci.settings, ci.estimates.values, drawn, ci.n)
+    made_up = dict(zip(ci.parameters, drawn.T.tolist(), strict=True))
+    return record | {"bootstrap": made_up, "lower": limits.lower, "upper": limits.upper, "estimate": reduced}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_replicates_are_those_of_the_seed(name, intervals):
+    ci = intervals[name]
+    record = forged(ci)
+    with pytest.raises(ValueError, match="bootstrap: expected the replicates"):
+        dpd.ExtremaInterval.from_dict(copy.deepcopy(record))
+    # Without the replay they are believed; a bootstrap that is asked for is drawn, also with the seed that was given.
+    believed = dpd.ExtremaInterval.from_dict(record, replay=False)
+    assert believed != ci and believed.recompute() == believed
+    assert believed.recompute(bootstrap_seed=ci.bootstrap_seed) == ci
+    assert believed.recompute(replicates=ci.replicates) == ci
+
+
+def test_folds_of_their_own_are_checked_too(intervals):
+    record = json.loads(intervals["fresh"].to_json())
+    record["fold_release"]["statistics"]["mean"]["sums"][0][0] += 32.0
+    with pytest.raises(ValueError, match="criterion"):
+        dpd.ExtremaInterval.from_dict(record)
+
+
+def test_the_last_digits_of_other_machines_are_allowed(intervals):
+    """A part in 10^6 of the spread of the replicates; limits that differ by so little are the same to any reader."""
+    ci = intervals["plain"]
+    record = json.loads(ci.to_json())
+    spread = float(np.abs(ci.bootstrap_estimates - ci.estimates.values).max())
+    for part, refused in ((1e-8, False), (1e-4, True)):
+        moved = copy.deepcopy(record)
+        moved["bootstrap"]["x0"] = [value + part * spread for value in record["bootstrap"]["x0"]]
+        moved["lower"] -= part * spread if ci.selected == "x0" else 0.0
+        if refused:
+            with pytest.raises(ValueError, match="bootstrap|estimate|lower"):
+                dpd.ExtremaInterval.from_dict(moved)
+        else:
+            assert dpd.ExtremaInterval.from_dict(moved).to_dict()["bootstrap"] == moved["bootstrap"]
+
+
+def test_no_offset_hides_a_change():
+    """What is compared is the spread: far from 0 a part in 10^6 of the numbers would be many times that."""
+    far = interval(normal_rows() + 1e6, family=Gaussian((1e6 - 4, 1e6 + 4)))
+    record = json.loads(far.to_json())
+    assert dpd.ExtremaInterval.from_dict(copy.deepcopy(record)) == far
+    for name in ("lower", "estimate"):
+        with pytest.raises(ValueError, match=name):
+            dpd.ExtremaInterval.from_dict(record | {name: record[name] + 1e-3})
+    for change in (put("bootstrap", "x1", 0, lambda x: x - 1e-3), put("estimates", 1, lambda x: x + 1e-3)):
+        changed = copy.deepcopy(record)
+        change(changed)
+        with pytest.raises(ValueError):
+            dpd.ExtremaInterval.from_dict(changed)
+
+
+def test_replicates_do_not_depend_on_the_signs_of_eigenvectors(intervals, monkeypatch):
+    """They are arbitrary, so two machines may differ in them."""
+    ci = intervals["plain"]
+    eigh = np.linalg.eigh
+
+    def mirrored(matrix):
+        values, vectors = eigh(matrix)
+        return values, vectors * np.where(np.arange(len(values)) % 2, 1.0, -1.0)
+
+    monkeypatch.setattr(np.linalg, "eigh", mirrored)
+    assert np.allclose(ci.recompute(bootstrap_seed=ci.bootstrap_seed).bootstrap_estimates, ci.bootstrap_estimates)
+
+
+@pytest.mark.parametrize("change", [put("columns", ["y", "x1"]), put("family", "by", "site"), put("family", "by", "")])
+def test_columns_are_those_of_the_groups(change):
+    ci = interval(grouped_rows(), family=Bernoulli(**GROUPED), epsilon=1.0)
+    record = json.loads(ci.to_json())
+    change(record)
+    with pytest.raises(ValueError, match="columns"):
+        dpd.ExtremaInterval.from_dict(record)
+
+
+def test_of_a_family_of_a_user_the_replicates_are_believed():
+    """Its code is not there. With it, they are drawn again."""
+    ci = interval(ones(), family=Shares(), epsilon=20.0)
+    believed = dpd.ExtremaInterval.from_dict(forged(ci))
+    assert believed.lower != ci.lower
+    assert believed.recompute(bootstrap_seed=ci.bootstrap_seed, family=Shares()) == ci
+    record = json.loads(ci.to_json())
+    for name in ("lower", "epsilon", "n"):
+        with pytest.raises(ValueError):
+            dpd.ExtremaInterval.from_dict(record | {name: record[name] + 1})
 
 
 def test_no_half_of_a_file_is_left(tmp_path, monkeypatch, intervals):
