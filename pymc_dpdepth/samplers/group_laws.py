@@ -100,8 +100,8 @@ class _Factor:
         return self._law(self.keys(mean, scale)).draw(bits, 1)[0]
 
     def _padded(self, bounds: np.ndarray) -> np.ndarray:
-        """Return bounds with the margin for rounding; log Z is at most 0."""
-        return np.minimum(bounds + MARGIN + EXPONENT_ERROR * self.unit * self.largest, 0.0)
+        """Return bounds with the margin for rounding; log Z is at most 0, which bounds it where a bound is nan."""
+        return np.fmin(bounds + MARGIN + EXPONENT_ERROR * self.unit * self.largest, 0.0)
 
 
 class LevelFactor(_Factor):

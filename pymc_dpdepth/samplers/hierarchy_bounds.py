@@ -42,6 +42,11 @@ SMALLEST = 1e-290
 COMMON = 1e-6  # beside such a mass the error of the largest tails is small
 BELOW_HALF = 0.5 - 2.0**-54
 ROOT_HALF = math.sqrt(0.5)
+LARGEST = np.finfo(np.float64).max
+SUBNORMAL = 2.0**-1074  # the mean between two subnormal numbers is off by as much
+# Keys multiply by 1 / scale, at most the largest double, so scales below its inverse act as that. Rounded down; a
+# larger scale is safe where a mass grows with it.
+LEAST_SCALE = 2.0**-1024 * (1.0 - 2.0**-40)
 
 
 @numba.njit(inline="always")
@@ -51,42 +56,67 @@ def _tail(z):
 
 
 @numba.njit(cache=True, nogil=True)
+def _best_scale(lo, hi):
+    """Return the scale at which P(lo <= N(0, scale) <= hi) is largest, 0 < lo < hi <= inf."""
+    excess = (hi - lo) / lo
+    if excess <= 1.0:  # here the logs of the ends cancel
+        return lo * math.sqrt((2.0 * excess + excess * excess) / (2.0 * math.log1p(excess)))
+    if hi == np.inf:
+        return np.inf
+    ratio = lo / hi  # may vanish, as the square of hi / lo may overflow
+    return hi * math.sqrt((1.0 - ratio * ratio) / (2.0 * (math.log(hi) - math.log(lo))))
+
+
+@numba.njit(cache=True, nogil=True)
 def _interval(a, b, mean_low, mean_high, scale_low, scale_high):
-    """Return the largest P(a <= T <= b) over a box of means and scales, a <= b."""
+    """Return the largest P(a <= T <= b) over a box of means and scales, a <= b; 1 where that is in doubt."""
+    if not ((a <= b) & (mean_low <= mean_high) & (scale_low <= scale_high)):  # nan, too
+        return 1.0
+    scale_low, scale_high = max(scale_low, LEAST_SCALE), max(scale_high, LEAST_SCALE * (1.0 + MARGIN))
     mean = min(max(0.5 * a + 0.5 * b, mean_low), mean_high)
-    lo, hi = a - mean, b - mean
-    if hi <= SMALLEST:
+    lo, hi = a - mean, b - mean  # what overflows to infinity does so in the keys as well
+    if hi < 0.0:
         lo, hi = -hi, -lo
     if lo <= SMALLEST:  # the mean lies inside, or as good as that
-        if scale_low <= 0.0:
-            return 1.0
-        return min(1.0 - _tail(-min(lo, 0.0) / scale_low) - _tail(hi / scale_low), 1.0)
-    excess = (hi - lo) / lo
-    if not excess > 0.0:
-        return 0.0
-    best = lo * math.sqrt((2.0 * excess + excess * excess) / (2.0 * math.log1p(excess)))
-    scale = max(min(best, scale_high), scale_low)
-    return max(_tail(lo / scale) - _tail(hi / scale), 0.0) if scale > 0.0 else 0.0
+        lo, hi = max(-lo, 0.0) + SUBNORMAL, hi + SUBNORMAL
+        bound = 1.0 - _tail(lo / scale_low) - _tail(hi / scale_low)
+    elif lo < hi:
+        scale = max(min(_best_scale(lo, hi), scale_high), scale_low)
+        bound = max(_tail(lo / scale) - _tail(hi / scale), 0.0)
+    else:
+        bound = 0.0
+    return bound if bound <= 1.0 else 1.0
 
 
 @numba.njit(cache=True, nogil=True)
 def _largest_tail(low, high, mean_low, mean_high, scale_high):
-    """Return the largest tail probability, at most 1/2, of points of [low, high] over a box."""
-    distance = max(mean_low - high, low - mean_high, 0.0)
-    if distance <= SMALLEST:
+    """Return the largest tail probability, at most 1/2, of points of [low, high] over a box; 1/2 where in doubt."""
+    distance = 0.0
+    if mean_low > high:
+        distance = mean_low - high
+    elif low > mean_high:
+        distance = low - mean_high
+    if not (distance > SMALLEST and scale_high >= 0.0):
         return 0.5
-    return _tail(distance / scale_high) if scale_high > 0.0 else 0.0
+    tail = _tail(distance / max(scale_high, LEAST_SCALE * (1.0 + MARGIN)))
+    return tail if tail <= 0.5 else 0.5  # noqa: PLR2004
 
 
 @numba.njit(cache=True, nogil=True)
 def _saturates(a, b, mean_low, mean_high, scale_low):
     """Whether a <= b may both lie 36.5 scales above the mean, or both below it."""
-    return a - mean_low > SATURATED * scale_low or mean_high - b > SATURATED * scale_low
+    return _lies_far(a - mean_low, scale_low) or _lies_far(mean_high - b, scale_low)
+
+
+@numba.njit(inline="always")
+def _lies_far(distance, scale_low):
+    """Whether a row at most so far above the mean may lie 36.5 scales above it; true where it is in doubt."""
+    return not distance <= min(SATURATED * scale_low, LARGEST)
 
 
 @numba.njit(cache=True, nogil=True)
 def _run_mass(a, b, mean_low, mean_high, scale_low, scale_high):
-    """Return a bound of the mass of the cells from a row at a to a row at b, a <= b."""
+    """Return a bound, at most 1, of the mass of the cells from a row at a to a row at b, a <= b."""
     bound = _interval(a, b, mean_low, mean_high, scale_low, scale_high)
     if bound > COMMON:
         bound += TAIL_ERROR  # two tails, at most 1/2 each
@@ -95,7 +125,7 @@ def _run_mass(a, b, mean_low, mean_high, scale_low, scale_high):
             bound += TAIL_ERROR * _largest_tail(x, x, mean_low, mean_high, scale_high)
     if _saturates(a, b, mean_low, mean_high, scale_low):
         bound += SATURATED_MASS
-    return bound
+    return bound if bound <= 1.0 else 1.0
 
 
 @numba.njit(cache=True, nogil=True)
@@ -177,6 +207,9 @@ def dual_bounds(rows, levels, log_weights, unit, largest, mean_low, mean_high, s
     bounds = np.empty(mean_low.size)
     for i in range(mean_low.size):
         box = (mean_low[i], mean_high[i], scale_low[i], scale_high[i])
+        if not ((box[0] <= box[1]) & (box[2] <= box[3])):  # nan, too: no bound but that of all masses together
+            bounds[i] = 0.0
+            continue
         total = log_weights[0]
         for place in range(1, levels.size):
             mass = _run_mass(rows[levels[place] - 1], rows[n - levels[place]], *box)
@@ -196,8 +229,8 @@ def dual_bounds(rows, levels, log_weights, unit, largest, mean_low, mean_high, s
             total = _add(total, -unit * (largest - count) + math.log(mass))
         above = under = 0
         for row in range(n):
-            above += rows[row] - box[0] > SATURATED * box[2]
-            under += box[1] - rows[row] > SATURATED * box[2]
+            above += _lies_far(rows[row] - box[0], box[2])
+            under += _lies_far(box[1] - rows[row], box[2])
         for saturated in (above, under):
             if saturated > 0:
                 count = min(float(n) * saturated, float(largest))
