@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pymc_dpdepth.extrema.statistic import Statistic, bits_of_entries, bounded_s
 __all__ = ["LinearRegression"]
 
 RESIDUAL, MOMENTS = "residual", "moments"
+SETTINGS = ("response", "interest", "nuisance", "intercept", "orthogonal", "variance", "statistic_names")
 # Widths whose quotients, and noise in their units, stay well inside the range of doubles; those of Gaussian.
 SMALLEST, LARGEST = 1e-100, 1e100
 
@@ -131,12 +133,12 @@ class LinearRegression(Family):
         if variance not in (RESIDUAL, MOMENTS):
             raise ValueError(f'variance: expected "{RESIDUAL}" or "{MOMENTS}", got {variance!r}.')
         self.intercept, self.orthogonal, self.variance = intercept, orthogonal, variance
-        self.bounds = _bounds(bounds, self._columns)
+        self._bounds = _bounds(bounds, self._columns)
         k, width = len(self.interest), len(self._columns)
         centered = np.full(width, intercept)
         if orthogonal:
             centered[1 : k + 1] = False
-        self._scaling = Scaling.of(np.array(list(self.bounds.values())), centered)
+        self._scaling = Scaling.of(np.array(list(self._bounds.values())), centered)
         inside, outside = tuple(range(1, k + 1)), tuple(range(k + 1, width))
         if not orthogonal:
             self._blocks: tuple[Block, ...] = (Block("gram", "response", inside + outside, intercept),)
@@ -149,6 +151,17 @@ class LinearRegression(Family):
             name for block in self._blocks for name in ((block.gram, block.response) if block.k else (block.response,))
         )
         self.statistic_names = (*first, last)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a setting only once, since sums and record must be of the same settings."""
+        if name in SETTINGS and name in self.__dict__:
+            raise AttributeError(f"{name}: expected to stay as it is; make another LinearRegression.")
+        super().__setattr__(name, value)
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[float, float]]:
+        """Public bounds of each column, which cannot be changed."""
+        return MappingProxyType(self._bounds)
 
     def columns(self) -> tuple[str, ...]:
         """Return the columns: the response, those of interest, the nuisance."""
@@ -282,7 +295,7 @@ class LinearRegression(Family):
             "response": self.response,
             "interest": list(self.interest),
             "nuisance": list(self.nuisance),
-            "bounds": {name: list(pair) for name, pair in self.bounds.items()},
+            "bounds": {name: list(pair) for name, pair in self._bounds.items()},
             "intercept": self.intercept,
             "orthogonal": self.orthogonal,
             "variance": self.variance,

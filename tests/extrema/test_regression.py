@@ -1,6 +1,8 @@
 """LinearRegression: sums and their sensitivities, estimates against least squares, and the law of the replicates."""
 
+import copy
 import itertools
+import pickle
 import warnings
 
 import numpy as np
@@ -462,3 +464,28 @@ def test_rows_beyond_what_fits_in_a_sum_are_refused():
             model.statistics(n, model.columns(), {})
     with pytest.raises(ValueError, match="in this order"):
         model.parameters(["a", "y", "b", "c"])
+
+
+def test_settings_cannot_be_changed():
+    """The record follows them, and the sums the settings of the constructor."""
+    model = family()
+    before, changed = model.describe(), {}
+    for name in (
+        "response",
+        "interest",
+        "nuisance",
+        "bounds",
+        "intercept",
+        "orthogonal",
+        "variance",
+        "statistic_names",
+    ):
+        with pytest.raises(AttributeError):
+            setattr(model, name, "x")
+        changed[name] = getattr(model, name)
+    with pytest.raises(TypeError):
+        changed["bounds"]["y"] = (-1.0, 1.0)
+    model.describe()["bounds"]["y"][0] = 5.0
+    assert model.describe() == before
+    again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    assert again.describe() == before and again.statistic_names == model.statistic_names
