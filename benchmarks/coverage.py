@@ -4,7 +4,7 @@ Each table draws rows, releases noisy sums once with real noise, and takes all l
 of REPETITIONS has a Monte Carlo error of at most .016, and of .007 at .95. "width" is the mean distance of the limit
 from the truth, on the covered side positive. "no noise in the bootstrap" shows why replicates need fresh noise.
 
-Run: python benchmarks/coverage.py [gaussian|regression|other|cv ...] [--repetitions 1000]
+Run: python benchmarks/coverage.py [gaussian|regression|other|cv|boundary|silent ...] [--repetitions 1000]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 import pymc_dpdepth as dpd
-from pymc_dpdepth.extrema.bootstrap import bootstrap_estimates
+from pymc_dpdepth.extrema.bootstrap import bootstrap_estimates, point_estimates
 from pymc_dpdepth.extrema.limits import (
     bonferroni_limits,
     extremum_limits,
@@ -29,6 +29,8 @@ from pymc_dpdepth.extrema.limits import (
     plain_limits,
     upper_quantile,
 )
+from pymc_dpdepth.extrema.noisy_sums import NoisySums, ReleasedStatistic
+from pymc_dpdepth.privacy.noise import laplace_noise
 
 REPETITIONS, REPLICATES, K = 1000, 500, 5
 ALPHA = Fraction(1, 20)
@@ -168,7 +170,87 @@ def cv(repetitions):
             print("chosen r:", {f"{r:.3f}": int(count) for r, count in zip(values, times, strict=True)})
 
 
-TABLES = {"gaussian": gaussian, "regression": regression, "other": other, "cv": cv}
+def covered(family, epsilon, draw, truth, repetitions, extremum="max"):
+    """Return coverage and mean width of the lower and of the upper limit, each at 95%, as text.
+
+    Sums get noise of the law of a release, from NumPy: with so many cells a release for each table would take hours.
+    """
+    generator, found = np.random.default_rng(1), []
+    for _ in range(repetitions):
+        rows = draw(generator).astype(float)
+        released = {}
+        for one in family.statistics(len(rows), [f"x{j}" for j in range(rows.shape[1])], {}):
+            noise = laplace_noise(one.sensitivity, epsilon)
+            sums = family.counts(rows, one, {}) + noise.simulate((1, one.size), generator)
+            released[one.name] = ReleasedStatistic(one.grid, one.sensitivity, noise, sums * one.grid)
+        pooled = NoisySums((len(rows),), released).pool()
+        estimates = point_estimates(family, pooled)
+        replicates = bootstrap_estimates(family, pooled, REPLICATES, generator)
+        sign = 1.0 if extremum == "max" else -1.0
+        limits = [
+            getattr(extremum_limits(sign * estimates, sign * replicates, len(rows), 0.1, ALPHA, side), side)
+            for side in ("lower", "upper")
+        ]
+        found.append(limits if extremum == "max" else [-limit for limit in reversed(limits)])
+    below, above = (np.array(found) - truth).T * np.array([[-1], [1]])
+    return "  ".join(f"{np.mean(side >= 0):.3f} {np.mean(side):.4f}" for side in (below, above))
+
+
+def boundary(repetitions):
+    """Proportions and rates near their bounds, where the noise is small beside a count, too."""
+    print("\nLower limit: coverage, width; upper limit: coverage, width. n = 1000, r = 1/10.")
+    for name, shares in (("five equal p", np.ones(K)), ("p ahead of four of p / 2", np.array([1, 0.5, 0.5, 0.5, 0.5]))):
+        for p in (0.003, 0.3, 0.9, 0.99, 0.997, 0.999):
+            for epsilon in (1.0, 5.0, 20.0, 1e6):
+                family = dpd.extrema.Bernoulli()
+                values = covered(family, epsilon, lambda g, p=p * shares: g.random((1000, K)) < p, p, repetitions)
+                print(f"Bernoulli, {name} = {p}, epsilon = {epsilon:g}".ljust(60), values, flush=True)
+    sizes, codes = dict.fromkeys(range(6), 500), np.repeat(np.arange(6), 500)
+    groups = {"by": "x1", "sizes": sizes}
+    for epsilon in (1.0, 2.0, 5.0, 1e6):
+        for family, p in ((dpd.extrema.Bernoulli, 0.004), (dpd.extrema.Poisson, 0.01)):
+            binary = family is dpd.extrema.Bernoulli
+            family = family("x0", **groups) if binary else family("x0", bounds=(0, 3), **groups)
+
+            def draw(generator, p=p, binary=binary):
+                values = generator.random(3000) < p if binary else generator.poisson(p, 3000)
+                return np.column_stack([values, codes])
+
+            title = f"{family.name}, least of six groups of 500, all {p}, epsilon = {epsilon:g}"
+            print(title.ljust(60), covered(family, epsilon, draw, p, repetitions, "min"), flush=True)
+
+
+def silent(repetitions):
+    """Five equal parameters without any noise, ten times as many tables: what the correction, skew and n leave."""
+    print("\nCoverage without noise of lower limits with " + ", ".join(CORRECTIONS))
+    for n in (1000, 5000, 100_000):
+        for p in (None, 0.1, 0.3, 0.5, 0.7, 0.9):
+            family, generator, hits = dpd.extrema.Bernoulli(), np.random.default_rng(n), np.zeros(len(CORRECTIONS))
+            for _ in range(10 * repetitions):
+                if p is None:
+                    estimates = generator.normal(size=K) / np.sqrt(n)
+                    replicates = estimates + generator.normal(size=(REPLICATES, K)) / np.sqrt(n)
+                else:
+                    sums = {"count": generator.binomial(n, p, K).astype(float)}
+                    estimates = family.estimates(sums, n, {})
+                    drawn = family.simulate(family.model(sums, n, {}), n, REPLICATES, generator)
+                    replicates = family.estimates(drawn, n, {})
+                lower = [
+                    extremum_limits(estimates, replicates, n, r, ALPHA, "lower").lower for r in CORRECTIONS.values()
+                ]
+                hits += np.array(lower) <= (p or 0.0)
+            kind = "normal" if p is None else f"Bernoulli({p})"
+            print(f"n = {n}, {kind}".ljust(30), *(f"{share:.3f}" for share in hits / (10 * repetitions)), flush=True)
+
+
+TABLES = {
+    "gaussian": gaussian,
+    "regression": regression,
+    "other": other,
+    "cv": cv,
+    "boundary": boundary,
+    "silent": silent,
+}
 
 
 def main():
