@@ -57,6 +57,7 @@ FULL_TURN = 2 * math.pi
 NEAR_KEY = 2.0**-48
 MOST_ROWS_FOR_RAYS = 2**13  # for more, n sorts of n rays take seconds
 MOST_ROWS = 2**20  # for more, n^3 / 2 may not fit in 63 bits
+LARGEST_INFLUENCE = 2.0**512
 SMALL_SORT = 16  # up to so many angles in a bucket, insertion is faster than a general sort
 
 
@@ -118,7 +119,8 @@ class PlaneSimplicialBoxBound(BoxBound):
         self._opposite = _most_on_rays(self._columns)
         self.sensitivity_count = math.comb(len(rows) - 1, 2) if len(rows) > 2 else 0
         spreads = np.ptp(rows / (2 * 2), axis=0) if len(rows) else np.zeros(2)
-        self.influence = spreads.max() / spreads if spreads.min() > 0 else np.ones(2)
+        with np.errstate(over="ignore"):  # a warning of an overflow would tell of a far row
+            self.influence = np.minimum(spreads.max() / spreads, LARGEST_INFLUENCE) if spreads.min() > 0 else np.ones(2)
 
     def upper(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return upper bounds of the count over boxes."""
@@ -186,7 +188,9 @@ def _angles(left, right, bottom, top):
     a, b = math.atan2(first[1], first[0]), math.atan2(second[1], second[0])
     if a < 0.0:
         a, b = a + FULL_TURN, b + FULL_TURN
-    while b < a - math.pi:
+    # b - a is that of the vectors, 0 to pi, or a turn less. A row as good as on the side of a box is seen under half a
+    # turn, and a turn less than that must not pass for none.
+    while b < a - math.pi / 2:
         b += FULL_TURN
     return a, b
 

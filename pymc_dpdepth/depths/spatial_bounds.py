@@ -77,8 +77,12 @@ class SpatialBoxBound(BoxBound):
         return (modified_spatial_depths if self._squared else spatial_depths)(points, self._columns)
 
 
+@np.errstate(all="ignore")  # a warning of an overflow would tell of a far row
 def _influence(columns: np.ndarray) -> np.ndarray:
-    """Return the mean size of the derivative of m along each coordinate, at the middle of the rows; shape (d,)."""
+    """Return the mean size of the derivative of m along each coordinate, at the middle of the rows; shape (d,).
+
+    It decides which side of a box is split, and so the work alone.
+    """
     d, n = columns.shape
     if n == 0:
         return np.ones(d)

@@ -204,6 +204,31 @@ def test_influence_is_positive(build, d):
             assert np.isfinite(influence).all() and (influence > 0).all()
 
 
+@pytest.mark.parametrize("build", [Spatial, ModifiedSpatial, Simplicial])
+@pytest.mark.parametrize("huge", [np.finfo(np.float64).max, 1e200])
+def test_rows_of_any_size_give_no_warning_and_a_finite_influence(build, huge):
+    # A warning of an overflow, given after the charge, would tell of a far row.
+    tiny = 1e-300 * np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]])
+    flat = [[1e-300, -1e200], [0.0, 5e-324], [0.0, 1.0]]
+    for rows in (np.vstack([tiny, [[huge, 1.0]]]), flat):
+        bound = build().resolve(2).box_bound(np.array(rows, dtype=float))
+        assert np.isfinite(bound.influence).all() and bound.influence.min() > 0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_row_as_good_as_on_the_side_of_a_box_is_seen_under_half_a_turn(turned):
+    # The row in the middle of a side, 1e-300 or one rounding off it, is seen under angles pi apart after rounding.
+    for row, side in ((0.0, 1e-300), (0.25 - 2.0**-54, 0.25)):
+        rows = np.array([[side - 0.478, 0.739], [side + 0.229, 1.134], [-1e3, 1.03], [row, 0.179]])
+        low, high = np.array([[side, -1.0]]), np.array([[side, 1.0]])
+        if turned:
+            rows, low, high = (array[:, ::-1].copy() for array in (rows, low, high))
+        bound = Simplicial().resolve(2).box_bound(rows)
+        inside = np.linspace(low[0], high[0], 101)
+        scores = bound.score(inside, np.full(101, -1))
+        assert scores.max() > 0 and bound.upper(low, high)[0] >= scores.max()
+
+
 def test_spatial_bounds_cancel_what_opposite_rows_do():
     """Over a box of half-width h a unit vector turns by up to h / |v|, but the sum of 400 by far less."""
     generator = np.random.default_rng(9)
