@@ -112,8 +112,7 @@ def plot_depth_contours(
     axes.set_ylabel(names[1], parse_math=False)
     axes.legend(loc="best", fontsize=8)
     note_curator_side(axes)
-    stamp(axes.figure, RAW_ROWS)
-    return axes.figure
+    return stamp(axes, RAW_ROWS)
 
 
 def read_plane(X: Any, columns: Any) -> tuple[np.ndarray, tuple[str, str]]:

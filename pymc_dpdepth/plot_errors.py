@@ -41,7 +41,8 @@ def plot_error(population: Any, *, x: str = "n", ax: Axes | None = None, **setti
     matplotlib.figure.Figure
         Root mean square distances from the target in interquartile ranges of the population, on logarithmic axes, with
         two standard errors; the error of the tables' own coordinatewise medians, without privacy, is a black line.
-        `releasable` is True, as no private row is in it.
+        `releasable` is True, as no private row is in it; where `ax` was given, what else is in the figure decides, and a
+        figure that this package did not make gets no mark.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def plot_error(population: Any, *, x: str = "n", ax: Axes | None = None, **setti
     ax.legend(fontsize=8)
     for side in ("right", "top"):
         ax.spines[side].set_visible(False)
-    return stamp(ax.figure, SYNTHETIC)
+    return stamp(ax, SYNTHETIC)
 
 
 def _draw_lines(axes: Any, errors: Any, x: str, line_dim: str) -> None:

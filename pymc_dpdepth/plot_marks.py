@@ -30,6 +30,7 @@ __all__ = [
     "note_simulation",
     "picture_bytes",
     "record_mark",
+    "root_figure",
     "save_plot",
     "stamp",
 ]
@@ -138,11 +139,13 @@ def marked_figure(mark: Mark, **options: Any) -> Figure:
 
 
 def stamp(figure: Any, mark: Mark) -> Any:
-    """Mark a plot object, or add what was drawn on it to its mark.
+    """Mark a plot object, or add what was drawn on it to its mark; return it.
 
-    A figure of someone else's may hold anything, so it gets no mark that lets it leave. One that had a mark keeps the
+    Axes and subfigures stand for the figure that holds them, which is what is saved: that one is marked and returned. A
+    figure of someone else's may hold anything, so it gets no mark that lets it leave. One that had a mark keeps the
     stricter of the two.
     """
+    figure = root_figure(figure)
     old = mark_of(figure)
     own = isinstance(figure, _MarkedFigure)
     if old is None and mark.releasable and not own:
@@ -151,6 +154,13 @@ def stamp(figure: Any, mark: Mark) -> Any:
         mark = Mark(False, BOTH, old.title)
     figure.mark, figure.releasable = mark, mark.releasable
     return figure
+
+
+def root_figure(artist: Any) -> Any:
+    """Return the figure that holds axes or a subfigure, however deep; a plot object of another library as it is."""
+    while hasattr(artist, "get_figure") and artist.figure is not artist:
+        artist = artist.figure  # matplotlib 3.9 has no get_figure(root=True)
+    return artist
 
 
 def mark_of(plot: Any) -> Mark | None:

@@ -116,7 +116,7 @@ def plot_depth_surface(
     ax.set_ylabel(names[1], parse_math=False)
     ax.legend(loc="upper left" if solid else "best", fontsize=8)
     note_curator_side(ax)
-    return stamp(ax.figure, RAW_ROWS)
+    return stamp(ax, RAW_ROWS)
 
 
 def _floor(values: np.ndarray) -> float:

@@ -51,6 +51,9 @@ def test_a_population_is_computed_first(errors):
 def test_ones_own_axes_and_misuse(errors):
     axes = Figure().add_subplot()
     assert plot_error(errors, ax=axes) is axes.figure and not hasattr(axes.figure, "releasable")
+    public = plot_error(errors)
+    part = public.add_subfigure(public.add_gridspec(1, 1)[0])
+    assert plot_error(errors, ax=part.add_subplot()) is public and public.releasable is True
     with pytest.raises(ValueError, match=r"x: expected one of \('n', 'epsilon'\), got 'd'"):
         plot_error(errors, x="d")
     with pytest.raises(TypeError, match="n: the Dataset of error_grid has these already"):

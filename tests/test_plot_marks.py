@@ -84,6 +84,34 @@ def test_the_stricter_mark_stays():
     assert both.releasable and both.mark is SYNTHETIC
 
 
+SUBFIGURES = {"one": 1, "nested": 2}
+DRAWN = {
+    "contours": lambda axes: dpd.plot_depth_contours(ROWS, ax=axes),
+    "filled": lambda axes: dpd.plot_depth_surface(ROWS, kind="filled", ax=axes),
+}
+
+
+@pytest.mark.parametrize("nested", SUBFIGURES.values(), ids=SUBFIGURES)
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_rows_in_a_subfigure_mark_the_figure_that_is_saved(tmp_path, draw, nested):
+    figure = part = dpd.plot_release(release())
+    for _ in range(nested):
+        part = part.add_subfigure(part.add_gridspec(1, 1)[0])
+    assert draw(part.add_subplot()) is figure
+    assert figure.releasable is False and "together" in figure.mark.reason
+    dpd.save_plot(figure, tmp_path / "plot.png")
+    with Image.open(tmp_path / "plot.png") as picture:
+        assert picture.text["releasable"].startswith("no: ")
+
+
+def test_a_subfigure_stands_for_its_figure():
+    figure = marked_figure(RAW_ROWS)
+    part = figure.subfigures(1, 2)[0]
+    assert stamp(part, PUBLIC) is figure and figure.releasable is False and mark_of(part) is None
+    plain = Figure()
+    assert stamp(plain.subfigures().add_subplot(), PUBLIC) is plain and mark_of(plain) is None
+
+
 def test_a_figure_of_the_callers_gets_no_mark_that_lets_it_leave(tmp_path):
     figure = Figure()
     assert stamp(figure, PUBLIC) is figure and mark_of(figure) is None

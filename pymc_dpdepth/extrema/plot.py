@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dpdepth.extrema.limits import naive_limits
-from pymc_dpdepth.plot_marks import marked_figure, record_mark, stamp
+from pymc_dpdepth.plot_marks import marked_figure, record_mark, root_figure, stamp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def plot_interval(interval: ExtremaInterval, *, ax: Axes | None = None) -> Figur
     if ax is None:
         ax = marked_figure(mark, figsize=(WIDTH, REST_HEIGHT + ROW_HEIGHT * rows)).add_subplot()
     else:
-        stamp(ax.figure, mark)
+        stamp(ax, mark)
     singles = [_single(interval, j) for j in drawn]
     ends = np.concatenate([np.ravel(singles), compared.to_numpy().ravel(), [interval.estimate]])
     low, high = ends[np.isfinite(ends)].min(), ends[np.isfinite(ends)].max()
@@ -99,7 +99,7 @@ def plot_interval(interval: ExtremaInterval, *, ax: Axes | None = None) -> Figur
     ax.set_xlabel(note, fontsize=8, color=TEXT_COLOR)
     if interval.simulation:
         ax.set_xlabel("SIMULATION: not a release", color=ALERT_COLOR, fontsize=11, fontweight="bold")
-    return ax.figure
+    return root_figure(ax)
 
 
 def _single(interval: ExtremaInterval, j: int) -> tuple[float, float]:

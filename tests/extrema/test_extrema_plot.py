@@ -67,6 +67,12 @@ def test_the_axes_may_be_the_users_and_no_window_is_opened():
     assert not plt.get_fignums()
 
 
+def test_in_a_subfigure_the_figure_that_is_saved_is_marked_and_returned():
+    figure = dpd.plot_depth_contours(np.arange(8.0).reshape(4, 2))
+    axes = figure.add_subfigure(figure.add_gridspec(1, 1)[0]).add_subplot()
+    assert interval().plot(ax=axes) is figure and figure.releasable is False
+
+
 def test_of_many_parameters_the_most_extreme_are_drawn():
     ci = interval(k=MOST_PARAMETERS + 5)
     (axes,) = ci.plot().axes
