@@ -43,7 +43,7 @@ PARTS = {
     "two": [(2, n, epsilon, "known", None) for n, epsilon in CASES] + [(2, 1000, 1.0, "prior", None)],
     "second": [(1, 1000, 1.0, "misplaced", second) for second in (None, "median", "depths")],
 }
-FARTHEST, PLACES, CURVATURE = 60.0, 161, 4.0  # of the grid: its places lie closer near the released value
+FARTHEST, PLACES, CURVATURE = 60.0, 201, 8.0  # of the grid: its places lie closer near the released value
 
 
 def population(d, scale):
@@ -78,10 +78,7 @@ def interval_on_a_grid(release, model, seed):
     population = read_population(model, "row")
     tables = tables_of([read_release(release)], 1, True)
     bend = np.sinh(np.linspace(-CURVATURE, CURVATURE, PLACES)) / np.sinh(CURVATURE)
-    spread = float(population.rows(np.zeros((1, 1)))[0].parameters[1][0])
-    epsilon, n = release.epsilon, release.mechanisms[0]["n"]
-    reach = min(FARTHEST, FARTHEST * spread * (n**-0.5 + 4 / (n * epsilon)))
-    places = release.value.values[0] + reach * bend
+    places = release.value.values[0] + FARTHEST * bend
     evaluate = log_likelihood_of(tables, population, Randomness(np.random.default_rng(seed), 20))
     logs = evaluate(places[:, None]) - 0.5 * (places / 10) ** 2
     density = np.exp(logs - logs.max())
