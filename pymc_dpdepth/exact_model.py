@@ -181,12 +181,12 @@ def _plan_call(model: Any, call: list[ModelMechanism], sampler: str, taken: set[
     else:
         refusal = ""
     try:
-        return [_plan_hierarchy(model, call, taken)]
+        return [_plan_hierarchy(model, call, sampler, taken)]
     except NoExactSamplerError as reason:
         raise NoExactSamplerError(f"{refusal}{reason}") from None
 
 
-def _plan_hierarchy(model: Any, call: list[ModelMechanism], taken: set[Any]) -> PlannedHierarchy:
+def _plan_hierarchy(model: Any, call: list[ModelMechanism], sampler: str, taken: set[Any]) -> PlannedHierarchy:
     """Return the plan of one call's groups under a normal hierarchy."""
     rows = [row_of(mechanism.location) for mechanism in call]
     base = rows[0][0] if rows[0] is not None else None
@@ -203,7 +203,7 @@ def _plan_hierarchy(model: Any, call: list[ModelMechanism], taken: set[Any]) -> 
         if any(variable.name == (key if isinstance(key, str) else key[0]) for key in taken):
             raise NoExactSamplerError(f"two mechanisms share the variable {variable.name!r}")
         taken.add(variable.name)
-    return PlannedHierarchy(call, plan_hierarchy(settings, hierarchy))
+    return PlannedHierarchy(call, plan_hierarchy(settings, hierarchy, sampler))
 
 
 def _plan_mechanism(model: Any, mechanism: ModelMechanism, sampler: str, taken: set[Any]) -> PlannedMechanism:

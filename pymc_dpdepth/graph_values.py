@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["constant_value"]
+__all__ = ["constant_value", "is_lossless_cast"]
 
 
 def constant_value(variable) -> np.ndarray | None:
@@ -52,3 +52,15 @@ def _with_shared_values(variable):
     if variable in values:
         return values[variable]
     return graph_replace(variable, values, strict=False) if values else variable
+
+
+def is_lossless_cast(node) -> bool:
+    """Whether a node of a graph casts to float64, which keeps a value; other casts may cut digits, or an integer out.
+
+    An integer beyond 2^53 loses digits, too, but what is discrete has no exact draw whatever is made of it.
+    """
+    from pytensor.scalar.basic import Cast
+    from pytensor.tensor.elemwise import Elemwise
+
+    is_cast = isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast)
+    return is_cast and node.outputs[0].type.dtype == "float64" and not node.inputs[0].type.dtype.startswith("complex")

@@ -12,6 +12,7 @@ from pymc_dpdepth.depths.base import Depth, positive_number
 from pymc_dpdepth.depths.custom import CustomObjective
 from pymc_dpdepth.depths.registry import as_depth
 from pymc_dpdepth.errors import UnboundedSensitivityError
+from pymc_dpdepth.graph_values import is_lossless_cast
 from pymc_dpdepth.location_prior import (
     center_and_scale,
     check_labels,
@@ -388,7 +389,18 @@ def read_mechanisms(model: Any, public: Sequence[str] = ()) -> list[ModelMechani
             f"The model has observed variables or Potentials besides the mechanisms {names}: {unlisted}. If they hold "
             f"private data, epsilon does not cover them: remove them. If they are public, pass public={unlisted}."
         )
-    return found
+    return _in_order(found)
+
+
+def _in_order(found: list[ModelMechanism]) -> list[ModelMechanism]:
+    """Return mechanisms with the groups of a call together, in the order of their labels; copies of a model turn it."""
+    places: dict[Any, int] = {}
+    keys = []
+    for position, mechanism in enumerate(found):
+        group = mechanism.settings.group
+        call = mechanism.settings.name if group is None else (mechanism.settings.call, id(group.grouping))
+        keys.append((places.setdefault(call, position), 0 if group is None else group.index))
+    return [found[i] for i in sorted(range(len(found)), key=keys.__getitem__)]
 
 
 def _refuse_other_uses(model) -> None:
@@ -414,13 +426,12 @@ def _refuse_other_uses(model) -> None:
 
 def _unwrapped(location):
     """Undo the `atleast_1d` and cast of `potential`, to reach the user's variable."""
-    from pytensor.scalar.basic import Cast
-    from pytensor.tensor.elemwise import DimShuffle, Elemwise
+    from pytensor.tensor.elemwise import DimShuffle
 
-    def keeps_values(op) -> bool:
-        return isinstance(op, DimShuffle) or isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)
+    def keeps_values(node) -> bool:
+        return isinstance(node.op, DimShuffle) or is_lossless_cast(node)
 
-    while location.name is None and location.owner is not None and keeps_values(location.owner.op):
+    while location.name is None and location.owner is not None and keeps_values(location.owner):
         location = location.owner.inputs[0]
     return location
 

@@ -25,6 +25,10 @@ from pymc_dpdepth.samplers.weights import WeightBase
 __all__ = ["HIERARCHY", "HierarchyPlan", "plan_hierarchy"]
 
 HIERARCHY = "hierarchy"
+# Hyperparameters that are drawn together. The boxes that a draw takes grow by some ten times with every two of them:
+# seconds with 4, a minute with 6, and with 10 the limit of the tree was reached after minutes. So "auto" takes up to
+# the first number, and the sampler by its name up to the second.
+MOST_BY_ITSELF, MOST_HYPERPARAMETERS = 4, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +142,25 @@ class HierarchyPlan:
             for members in coordinates if one.n else ():
                 places.append((group, members))
                 factors.append(kind(np.sort(rows[group][:, members].T, axis=1), self.bases[group]))
-        used = {
-            at for of in (self.hierarchy.mean, self.hierarchy.scale) for c in coordinates for at in of.at[c].tolist()
-        }
         mean, scale = self.hierarchy.mean, self.hierarchy.scale
         return places, Component(
-            np.array(sorted(used - {-1}), dtype=np.int64),
+            self._hyper(coordinates),
             factors,
             lambda hyper, index: mean.values(hyper, *places[index]),
             lambda hyper, index: scale.values(hyper, *places[index]),
         )
+
+    def _hyper(self, coordinates: list[np.ndarray]) -> np.ndarray:
+        """Return the places of the hyperparameters of a component."""
+        used = {
+            at for of in (self.hierarchy.mean, self.hierarchy.scale) for c in coordinates for at in of.at[c].tolist()
+        }
+        return np.array(sorted(used - {-1}), dtype=np.int64)
+
+    @property
+    def together(self) -> int:
+        """The most hyperparameters that one tree of boxes has to draw."""
+        return max(len(self._hyper(coordinates)) for coordinates in self._coordinates)
 
     def _at(self, hyper: np.ndarray, parameter) -> np.ndarray:
         """Return means or scales of all groups and coordinates, shape (draws, G, d)."""
@@ -155,13 +168,13 @@ class HierarchyPlan:
         return np.stack([parameter.values(hyper, g, every) for g in range(len(self.settings))], axis=1)
 
 
-def plan_hierarchy(settings: list[Mechanism], hierarchy: NormalHierarchy) -> HierarchyPlan:
+def plan_hierarchy(settings: list[Mechanism], hierarchy: NormalHierarchy, sampler: str = HIERARCHY) -> HierarchyPlan:
     """Return the plan of the groups of one call.
 
     Raises
     ------
     NoExactSamplerError
-        If the depth is not a step depth over all axes.
+        If the depth is not a step depth over all axes, or if too many hyperparameters are drawn together.
     """
     depth, d = settings[0].depth, settings[0].d
     if not isinstance(depth, DirectionalDepth) or depth.differentiable or depth.directions is None:
@@ -177,4 +190,25 @@ def plan_hierarchy(settings: list[Mechanism], hierarchy: NormalHierarchy) -> Hie
         scales = hierarchy.scale.constants[group][hierarchy.scale.at < 0]
         if (scales <= 0).any() or not np.isfinite(scales).all():
             raise ValueError("location: expected scales > 0.")
-    return HierarchyPlan(tuple(settings), hierarchy)
+    plan = HierarchyPlan(tuple(settings), hierarchy)
+    _refuse_long_work(plan, sampler)
+    return plan
+
+
+def _refuse_long_work(plan: HierarchyPlan, sampler: str) -> None:
+    """Refuse, before the charge and by public settings alone, what would take minutes or end without a draw."""
+    count, most = plan.together, MOST_HYPERPARAMETERS if sampler == HIERARCHY else MOST_BY_ITSELF
+    if count <= most:
+        return
+    cures = ["let columns share means or scales (scalar ones), or make some of them constants"]
+    if plan.settings[0].depth.aggregation == "min":
+        cures.append(
+            "take integrated_rank_weighted or integrated_dual, which are drawn column by column where columns share no "
+            "hyperparameter"
+        )
+    if count <= MOST_HYPERPARAMETERS:
+        cures.append(f'pass sampler="{HIERARCHY}" and wait some minutes')
+    raise NoExactSamplerError(
+        f"{count} hyperparameters would be drawn together, and an exact draw takes too long with more than {most}: "
+        f"{'; or '.join(cures)}"
+    )

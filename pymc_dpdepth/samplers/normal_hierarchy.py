@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dpdepth.graph_values import constant_value
+from pymc_dpdepth.graph_values import constant_value, is_lossless_cast
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_random, read_prior
 from pymc_dpdepth.samplers.exact import NoExactSamplerError
 
@@ -118,16 +118,15 @@ def _parameter(graph: Any, shape: tuple[int, int], ndim: int, variables: list[An
 
 
 def _broadcast(graph: Any) -> tuple[Any, tuple]:
-    """Return the variable behind new axes, names and casts, and its axes."""
-    from pytensor.scalar.basic import Cast
-    from pytensor.tensor.elemwise import DimShuffle, Elemwise
+    """Return the variable behind new axes, names and casts that keep its values, and its axes."""
+    from pytensor.tensor.elemwise import DimShuffle
 
     axes = tuple(range(graph.ndim))
     while graph.owner is not None and not is_random(graph):
         op = graph.owner.op
         if isinstance(op, DimShuffle):
             axes = tuple("x" if axis == "x" else op.new_order[axis] for axis in axes)
-        elif not (type(op).__name__ == "ViewOp" or isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast)):
+        elif not (type(op).__name__ == "ViewOp" or is_lossless_cast(graph.owner)):
             break
         graph = graph.owner.inputs[0]
     return graph, axes
