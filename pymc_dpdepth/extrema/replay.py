@@ -25,10 +25,10 @@ OF_SPREAD = 1e-6
 OF_SIZE = 1e-12
 
 
-def tolerance(estimates: np.ndarray, replicates: np.ndarray) -> float:
+def tolerance(estimates: np.ndarray, replicates: np.ndarray, of_spread: float = OF_SPREAD) -> float:
     """Return how far numbers in the units of the parameters may differ."""
     spread = float(np.abs(replicates - estimates).max())
-    return OF_SPREAD * spread + OF_SIZE * float(np.abs(replicates).max())
+    return of_spread * spread + OF_SIZE * float(np.abs(replicates).max())
 
 
 def check_replay(interval: ExtremaInterval, family: Family) -> None:
