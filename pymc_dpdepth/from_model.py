@@ -294,21 +294,52 @@ def _check_trace(idata, model) -> None:
     if missing:
         raise ValueError(f"The trace lacks the free variables {missing}; sample them all with this model.")
     shapes = model.eval_rv_shapes()
-    wrong = sorted(v.name for v in model.free_RVs if _one_draw(posterior, v.name, 0, 0).shape != tuple(shapes[v.name]))
-    if wrong:
-        raise ValueError(f"The trace's variables {wrong} have other shapes than in the model; pass its own model.")
+    for variable in model.free_RVs:
+        _aligned(posterior, variable.name, model, tuple(shapes[variable.name]))
 
 
 def _pick(idata, model, bits: RandomBits) -> dict[str, np.ndarray]:
     """Return the free variables of one draw, whose index is uniform and never looked at."""
-    posterior = idata.posterior
+    posterior, shapes = idata.posterior, model.eval_rv_shapes()
     chain, draw = bits.index(posterior.sizes["chain"]), bits.index(posterior.sizes["draw"])
-    return {v.name: _one_draw(posterior, v.name, chain, draw) for v in model.free_RVs}
+    return {
+        v.name: np.asarray(
+            _aligned(posterior, v.name, model, tuple(shapes[v.name])).isel(chain=chain, draw=draw).values
+        )
+        for v in model.free_RVs
+    }
 
 
-def _one_draw(posterior, name: str, chain: int, draw: int) -> np.ndarray:
-    """Return a variable of one draw, wherever its dimensions stand."""
-    return np.asarray(posterior[name].isel(chain=chain, draw=draw).values)
+def _aligned(posterior, name: str, model, shape: tuple[int, ...]):
+    """Return a variable of a trace with the model's order of dims, and of labels along each, or refuse the trace."""
+    array = posterior[name]
+    found = [dim for dim in array.dims if dim not in ("chain", "draw")]
+    unnamed = [f"{name}_dim_{i}" for i in range(len(shape))]  # what ArviZ calls them
+    dims = [dim or other for dim, other in zip(model.named_vars_to_dims.get(name) or unnamed, unnamed, strict=True)]
+    if set(found) == set(unnamed):
+        dims = unnamed
+    if set(found) != set(dims) or len(array.dims) != len(shape) + 2:
+        raise ValueError(
+            f"The trace's variable {name!r} has dimensions {found} besides chain and draw; expected {dims}, of the "
+            "model's shapes. Pass the trace's own model, or rename the dimensions."
+        )
+    array = array.transpose("chain", "draw", *dims)
+    if array.shape[2:] != shape:
+        raise ValueError(
+            f"The trace's variable {name!r} has another shape than in the model; expected the shapes of its own model."
+        )
+    for dim, length in zip(dims, shape, strict=True):
+        labels = model.coords.get(dim)
+        expected = [str(label) for label in (range(length) if labels is None else labels)]
+        texts = [str(label) for label in array.coords[dim].values.tolist()] if dim in array.coords else expected
+        if sorted(texts) != sorted(expected) or len(set(texts)) < length:
+            raise ValueError(
+                f"The trace's labels of {dim!r} are not the model's, so which value belongs to which is not known; "
+                "pass the trace's own model, or give the trace the model's coords."
+            )
+        if texts != expected:
+            array = array.isel({dim: [texts.index(text) for text in expected]})
+    return array
 
 
 def _locations_at(model, mechanisms, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

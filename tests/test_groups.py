@@ -9,6 +9,7 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+import xarray as xr
 from scipy import stats
 
 import pymc_dpdepth as dpd
@@ -319,6 +320,64 @@ def test_chains_release_all_groups_at_the_cost_of_one(sampler, monkeypatch, ledg
     assert release.guarantee == "asymptotic" and release.epsilon == 1.0 and len(ledger.charges) == 1
     np.testing.assert_array_equal(release.value.values, release.parameters["location"].values + 1.0)
     assert dpd.Release.from_dict(json.loads(release.to_json())) == release
+
+
+def trace_of(model):
+    """Return a trace in which a value tells its place: the index of the group, and that of the column in tenths."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = dpd.sample_exact(3, model=model)
+    posterior = idata.posterior.to_dataset()
+    return posterior.assign(location=0 * posterior["location"] + np.arange(4.0)[:, None] + [0.0, 0.1])
+
+
+REORDERED = {
+    "as it is": lambda p: p,
+    "groups turned": lambda p: p.isel(group=[3, 1, 0, 2]),
+    "columns turned": lambda p: p.isel(coordinate=[1, 0]),
+    "dims turned": lambda p: p.assign(location=p["location"].transpose("coordinate", "draw", "group", "chain")),
+    "without labels": lambda p: p.drop_vars(["group", "coordinate"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dpdepth.ApproximateSamplingWarning")
+@pytest.mark.parametrize("how", REORDERED)
+def test_a_trace_is_aligned_to_the_model_by_its_labels(how):
+    model = add(pooled)
+    trace = xr.DataTree.from_dict({"posterior": REORDERED[how](trace_of(model))})
+    release = dpd.release(trace, model=model, accept_asymptotic=True)
+    assert release.value.coords["group"].values.tolist() == COORDS["group"]
+    np.testing.assert_array_equal(release.value, np.arange(4.0)[:, None] + [0.0, 0.1])
+
+
+MISLABELLED = {
+    "other groups": lambda p: p.assign_coords(group=list("pqrs")),
+    "numbers for groups": lambda p: p.assign_coords(group=range(4)),
+    "a group twice": lambda p: p.assign_coords(group=["a", "a", "b", "nobody"]),
+    "other columns": lambda p: p.assign_coords(coordinate=["x", "z"]),
+    "another dim": lambda p: p.rename(group="plan"),
+    "fewer groups": lambda p: p.isel(group=[0, 1]),
+}
+
+
+@pytest.mark.parametrize("how", MISLABELLED)
+def test_a_trace_with_other_labels_is_refused_before_the_charge(how, ledger):
+    model = add(pooled)
+    trace = xr.DataTree.from_dict({"posterior": MISLABELLED[how](trace_of(model))})
+    with pytest.raises(ValueError, match="trace's"):
+        dpd.release(trace, model=model, accept_asymptotic=True, ledger=ledger)
+    assert ledger.charges == []
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dpdepth.ApproximateSamplingWarning")
+def test_a_trace_without_groups_is_aligned_by_its_coordinates():
+    with pm.Model(coords={"coordinate": ["x", "y"]}) as model:
+        location = pm.Normal("location", 0, 5, dims="coordinate")
+        exponential_mechanism("median", location, ROWS, epsilon=1.0)
+        posterior = dpd.sample_exact(3).posterior.to_dataset()
+    posterior = posterior.assign(location=0 * posterior["location"] + [1.0, 2.0]).isel(coordinate=[1, 0])
+    release = dpd.release(xr.DataTree.from_dict({"posterior": posterior}), model=model, accept_asymptotic=True)
+    assert release.value.sel(coordinate="x") == 1.0 and release.value.sel(coordinate="y") == 2.0
 
 
 def test_a_hierarchy_without_an_exact_sampler_needs_consent(ledger):
