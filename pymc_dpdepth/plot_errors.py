@@ -41,8 +41,8 @@ def plot_error(population: Any, *, x: str = "n", ax: Axes | None = None, **setti
     matplotlib.figure.Figure
         Root mean square distances from the target in interquartile ranges of the population, on logarithmic axes, with
         two standard errors; the error of the tables' own coordinatewise medians, without privacy, is a black line.
-        `releasable` is True, as no private row is in it; where `ax` was given, what else is in the figure decides, and a
-        figure that this package did not make gets no mark.
+        `releasable` is True, as no private row is in it; where `ax` was given, what else is in the figure decides, and
+        a figure that this package did not make gets no mark.
 
     Raises
     ------

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.mechanism import ModelMechanism
-from pymc_dpdepth.trace_values import SAMPLE_DIMS, free_draws, locations, log_priors, mechanisms_of, objectives
+from pymc_dpdepth.trace_values import (
+    SAMPLE_DIMS,
+    free_draws,
+    in_model_order,
+    locations,
+    log_priors,
+    mechanisms_of,
+    not_finite,
+    objectives,
+)
 
 __all__ = ["compute_log_prior_and_potential"]
 
@@ -55,7 +64,8 @@ def compute_log_prior_and_potential(idata: Any, *, model: Any = None, extend_inf
     TypeError
         If `idata` has no posterior or `model` is no model.
     ValueError
-        If the model has no mechanism, or the draws lack free variables or have other shapes. Nothing is added then.
+        If the model has no mechanism, or the draws lack free variables, have other shapes, dimensions or labels, or are
+        not finite. Nothing is added then.
 
     Notes
     -----
@@ -102,6 +112,12 @@ def compute_log_prior_and_potential(idata: Any, *, model: Any = None, extend_inf
     model = pm.modelcontext(model)
     mechanisms = mechanisms_of(model)
     values = free_draws(idata, model)
+    wrong = not_finite(values)
+    if wrong:
+        raise ValueError(
+            f"idata: expected finite draws; those of {wrong} hold NaN or infinite ones, a fault of their sampler. "
+            "Sample again; dpd.diagnose says more."
+        )
     points = locations(mechanisms, model, values)
     potentials = {
         mechanism.settings.name: objectives(mechanism, theta)
@@ -116,11 +132,11 @@ def compute_log_prior_and_potential(idata: Any, *, model: Any = None, extend_inf
     for name, group in groups.items():
         idata[name] = group
     if len(idata.posterior.data_vars) == 1:
-        _add_locations(idata, mechanisms, points)
+        _add_locations(idata, model, mechanisms, points)
     return idata
 
 
-def _add_locations(idata: Any, mechanisms: list[ModelMechanism], points: list[np.ndarray]) -> None:
+def _add_locations(idata: Any, model: Any, mechanisms: list[ModelMechanism], points: list[np.ndarray]) -> None:
     """Add each mechanism's location to the posterior, under the name of its Potential."""
     import xarray as xr
 
@@ -128,15 +144,21 @@ def _add_locations(idata: Any, mechanisms: list[ModelMechanism], points: list[np
     shape = tuple(posterior.sizes[dim] for dim in SAMPLE_DIMS)
     for mechanism, theta in zip(mechanisms, points, strict=True):
         name = mechanism.settings.name
-        dims = [*SAMPLE_DIMS, *_coordinate_dims(posterior, mechanism, name)]
-        posterior[name] = xr.DataArray(theta.reshape(*shape, -1), dims=dims)
+        dim, labels = _coordinate_dim(posterior, model, mechanism)
+        # The labels put the values, which are in the model's order, into the order of the posterior.
+        array = xr.DataArray(theta.reshape(*shape, -1), dims=[*SAMPLE_DIMS, dim])
+        posterior[name] = array if labels is None else array.assign_coords({dim: labels})
 
 
-def _coordinate_dims(posterior: Any, mechanism: ModelMechanism, name: str) -> tuple[str]:
-    """Return the dim of the location's coordinates, where the posterior has one of the right length."""
-    own = posterior[mechanism.location.name].dims[-1:] if mechanism.location.name in posterior else ()
-    fits = own and own[0] not in SAMPLE_DIMS and posterior.sizes[own[0]] == mechanism.settings.d
-    return (str(own[0]),) if fits else (f"{name}_dim_0",)
+def _coordinate_dim(posterior: Any, model: Any, mechanism: ModelMechanism) -> tuple[str, Any]:
+    """Return the dim of the location's coordinates and their labels, if any, where the posterior has such a dim."""
+    location = mechanism.location.name
+    if location in posterior:
+        array = in_model_order(posterior[location], model)
+        dim = str(array.dims[-1])
+        if dim not in SAMPLE_DIMS and array.sizes[dim] == mechanism.settings.d:
+            return dim, array.coords[dim].values if dim in array.coords else None
+    return f"{mechanism.settings.name}_dim_0", None
 
 
 def _labelled(values: dict[str, np.ndarray], posterior: Any, model: Any, meaning: str) -> Any:
@@ -165,7 +187,8 @@ def _apart(values: np.ndarray) -> np.ndarray:
     """Return values (draws, ...) of which no two draws have the same total; see `TIE_BREAK`."""
     draws = len(values)
     totals = values.reshape(draws, -1).sum(axis=1)
-    if len(np.unique(totals)) == draws:
+    finite = totals[np.isfinite(totals)]  # a draw outside the prior's support stays at -inf
+    if len(np.unique(finite)) == len(finite):
         return values
-    steps = TIE_BREAK * max(1.0, np.abs(totals).max()) * (np.arange(draws) * GOLDEN % 1.0)
+    steps = TIE_BREAK * max(1.0, np.abs(finite).max()) * (np.arange(draws) * GOLDEN % 1.0)
     return values + steps.reshape(draws, *[1] * (values.ndim - 1))

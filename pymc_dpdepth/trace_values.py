@@ -11,9 +11,20 @@ from pymc_dpdepth.depths.custom import CustomObjective
 from pymc_dpdepth.mechanism import ModelMechanism, read_mechanisms, standardized
 from pymc_dpdepth.op import ObjectiveOp
 
-__all__ = ["SAMPLE_DIMS", "free_draws", "locations", "log_priors", "mechanisms_of", "objectives", "other_data"]
+__all__ = [
+    "SAMPLE_DIMS",
+    "free_draws",
+    "in_model_order",
+    "locations",
+    "log_priors",
+    "mechanisms_of",
+    "not_finite",
+    "objectives",
+    "other_data",
+]
 
 SAMPLE_DIMS = ("chain", "draw")
+NUMBERS = "biuf"  # NumPy's kinds
 
 
 def mechanisms_of(model: Any) -> list[ModelMechanism]:
@@ -40,14 +51,14 @@ def other_data(model: Any) -> list[str]:
 
 
 def free_draws(idata: Any, model: Any) -> dict[str, np.ndarray]:
-    """Return the draws of a model's free variables by name, each of shape (chains * draws, ...).
+    """Return the draws of a model's free variables by name, each of shape (chains * draws, ...), in the model's order.
 
     Raises
     ------
     TypeError
-        If there is no posterior group.
+        If there is no posterior group, or a free variable's draws are no numbers.
     ValueError
-        If the draws lack dimensions or variables, or have other shapes than the model's.
+        If the draws lack dimensions or variables, or have other dimensions, labels or shapes than the model's.
     """
     posterior = getattr(idata, "posterior", None)
     if posterior is None:
@@ -69,10 +80,15 @@ def free_draws(idata: Any, model: Any) -> dict[str, np.ndarray]:
     values, wrong = {}, []
     for name in names:
         array = posterior[name]
-        if not set(SAMPLE_DIMS) <= set(array.dims):
+        if not set(SAMPLE_DIMS) <= set(array.dims) or array.ndim != len(SAMPLE_DIMS) + len(shapes[name]):
             wrong.append(name)
             continue
-        stacked = array.transpose(*SAMPLE_DIMS, ...).values
+        if array.dtype.kind not in NUMBERS:
+            raise TypeError(
+                f"idata: expected draws of {name!r} that are numbers, got an array of {array.dtype}. For numbers that "
+                "are held as objects, dpd.writable(idata) returns them as numbers."
+            )
+        stacked = in_model_order(array, model).values
         if stacked.shape[2:] != tuple(shapes[name]):
             wrong.append(name)
         values[name] = stacked.reshape(count, *stacked.shape[2:])
@@ -81,6 +97,85 @@ def free_draws(idata: Any, model: Any) -> dict[str, np.ndarray]:
             f"idata: the variables {sorted(wrong)} have other shapes than in the model; pass its own model."
         )
     return values
+
+
+def not_finite(values: dict[str, np.ndarray]) -> list[str]:
+    """Return the names of the variables that have a draw which is NaN or infinite."""
+    return sorted(name for name, draws in values.items() if not np.isfinite(draws).all())
+
+
+def in_model_order(array: Any, model: Any) -> Any:
+    """Return draws of one variable as (chain, draw, ...), with its dimensions and their labels in the model's order.
+
+    Dimensions go by their names: those that the model gives, or "<variable>_dim_<axis>", which stands for an axis
+    without a name. Entries go by their labels: those of the model's coords; without any, whole numbers from 0 or 1.
+
+    Parameters
+    ----------
+    array : DataArray
+        Of one variable of the model, with the dimensions chain and draw, and as many others as in the model.
+    model : pm.Model
+
+    Returns
+    -------
+    DataArray
+
+    Raises
+    ------
+    ValueError
+        If the order cannot be told: dimensions of other names, or other labels than the model's.
+    """
+    name = array.name
+    own = [dim for dim in array.dims if dim not in SAMPLE_DIMS]
+    named = list(model.named_vars_to_dims.get(name) or [None] * len(own))
+    found = _axes(own, named, name)
+    if None in found:
+        raise ValueError(
+            f"idata: expected the dimensions {tuple(named)} of {name!r}, as in the model; got {tuple(own)}. Pass the "
+            f"draws' own model, or rename them; {name}_dim_0 stands for the first axis."
+        )
+    for dim, given in zip(found, named, strict=True):
+        labels = model.coords.get(given) if dim == given else None
+        if dim in array.coords and (dim == given or dim.startswith(f"{name}_dim_")):
+            array = array.isel({dim: _order(array.coords[dim].values, labels, dim)})
+    return array.transpose(*SAMPLE_DIMS, *found)
+
+
+def _axes(own: list[str], named: list[str | None], name: str) -> list[str | None]:
+    """Return the dimension of draws that is each of the model's axes, None where that cannot be told."""
+    automatic = [f"{name}_dim_{i}" for i in range(len(named))]
+    found = [
+        given if given in own else number if number in own else None
+        for given, number in zip(named, automatic, strict=True)
+    ]
+    left = [dim for dim in own if dim not in found]
+    if found.count(None) == len(left) == 1:
+        axis = found.index(None)
+        if named[axis] is None or left[0] in automatic:
+            found[axis] = left[0]
+    return found
+
+
+def _order(found: np.ndarray, labels: Sequence[Any] | None, dim: str) -> np.ndarray:
+    """Return where each of the model's labels stands among those of the draws."""
+    import pandas as pd
+
+    as_found = np.arange(len(found))
+    if labels is None:
+        # Only numbers of positions say where an entry belongs.
+        counted = found.dtype.kind in "iu" and any(np.array_equal(np.sort(found), as_found + k) for k in (0, 1))
+        return np.argsort(found) if counted else as_found
+    there, wanted = pd.Index(found), pd.Index(list(labels))
+    if not there.isin(wanted).all():  # files hold labels of several types as text
+        there, wanted = there.map(str), wanted.map(str)
+    if there.equals(wanted):
+        return as_found
+    if not (there.is_unique and wanted.is_unique and len(there) == len(wanted) and there.isin(wanted).all()):
+        raise ValueError(
+            f"idata: expected the labels of the model along {dim!r}, in any order; got others. Pass the draws' own "
+            "model, and all of their entries."
+        )
+    return there.get_indexer(wanted)
 
 
 def locations(mechanisms: Sequence[ModelMechanism], model: Any, values: dict[str, np.ndarray]) -> list[np.ndarray]:

@@ -333,3 +333,44 @@ def test_groups_have_a_variable_each():
     np.testing.assert_array_equal(idata.posterior["median[x]"], idata.posterior["location"][:, :, 0])
     one = az.psense_summary(idata, var_names=["location"], likelihood_var_names=["median[y]"])["likelihood"]
     assert one.loc[["location[y, a]", "location[y, b]"]].min() > one.loc[["location[x, a]", "location[x, b]"]].max()
+
+
+def test_the_location_that_is_added_has_the_order_of_its_draws():
+    model = build(PRIORS["normal"])
+    theta = np.random.default_rng(4).normal(size=(1, 50, 2))
+    for labels in (["a", "b"], ["b", "a"]):
+        posterior = xr.Dataset({"location": (("chain", "draw", "coordinate"), theta)}, coords={"coordinate": labels})
+        idata = compute_log_prior_and_potential(xr.DataTree.from_dict({"posterior": posterior}), model=model)
+        assert idata.posterior["median"].dims == ("chain", "draw", "coordinate")
+        np.testing.assert_array_equal(idata.posterior["median"], theta)
+
+
+# Draws outside the prior's support, and draws that are no numbers
+
+
+def test_draws_outside_the_support_leave_ties_of_others_finite():
+    model = build(PRIORS["uniform"])
+    theta = np.random.default_rng(5).uniform(-5, 5, size=(1, 20, 2))
+    theta[0, :3] = 60.0
+    idata = xr.DataTree.from_dict({"posterior": xr.Dataset({"location": (("chain", "draw", "location_dim_0"), theta)})})
+    density = compute_log_prior_and_potential(idata, model=model)["log_prior"]["location"].values[0]
+    assert (density[:3] == -np.inf).all()
+    np.testing.assert_allclose(density[3:], -np.log(10.0), atol=20 * TIE_BREAK)  # a total is at most 2 * log(10) < 20
+    assert len(set(density[3:, 0])) == 17
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_draws_that_are_not_finite_are_refused(value):
+    model = build(PRIORS["normal"])
+    idata = prior_draws(model)
+    idata["posterior"]["location"].values[0, 3] = value
+    refused(idata, model, ValueError, r"expected finite draws; those of \['location'\]")
+
+
+@pytest.mark.parametrize("kind", [object, str])
+def test_draws_that_are_no_numbers_are_refused(kind):
+    model = build(PRIORS["normal"])
+    idata = prior_draws(model)
+    held = idata.posterior.to_dataset()
+    held["location"] = held["location"].astype(kind)
+    refused(xr.DataTree.from_dict({"posterior": held}), model, TypeError, "'location' that are numbers.*dpd.writable")
