@@ -93,7 +93,12 @@ class Population:
         """Return draws of the prior on the real line, shape (count, size)."""
         import pymc as pm
 
-        drawn = pm.draw(list(self.start), draws=count, random_seed=seed, mode=_mode())
+        try:
+            drawn = pm.draw(list(self.start), draws=count, random_seed=seed, mode=_mode())
+        except NotImplementedError as error:
+            raise ValueError(
+                "population_model: expected parameters whose priors can be drawn from; one of them has no random draws."
+            ) from error
         return np.concatenate([np.asarray(part, dtype=np.float64).reshape(count, -1) for part in drawn], axis=1)
 
     def log_prior(self, places: np.ndarray) -> np.ndarray:
@@ -112,16 +117,16 @@ class Population:
             columns = []
             for _ in range(number):
                 value = np.asarray(next(values), dtype=np.float64)
-                if value.ndim < 2:  # one number for all columns of the block
-                    value = value.reshape(-1, 1)
+                value = value.reshape(len(value), -1)  # one number for all columns of the block, or one for each
                 columns.append(np.broadcast_to(value, (count, width)))
             laws += [RowLaw(family, tuple(np.ascontiguousarray(c[:, j]) for c in columns)) for j in range(width)]
         return laws
 
     def values(self, places: np.ndarray) -> dict[str, np.ndarray]:
         """Return parameters and Deterministics as the model's user sees them, by name, shape (P, ...)."""
-        values = self.evaluate[2](*self._split(places))
-        return dict(zip(self.names, (np.asarray(value) for value in values), strict=True))
+        values = (np.asarray(value) for value in self.evaluate[2](*self._split(places)))
+        shaped = (np.broadcast_to(value, (len(places), *value.shape[1:])) for value in values)
+        return dict(zip(self.names, shaped, strict=True))
 
 
 def read_population(model: Any, row: str | Sequence[str]) -> Population:
@@ -155,10 +160,11 @@ def read_population(model: Any, row: str | Sequence[str]) -> Population:
     parameters = [variable for variable in model.free_RVs if variable not in parts]
     _check(model, parameters, parts)
     blocks, graphs = [], []
+    row_shapes = model.eval_rv_shapes()
     for part in parts:
         family = closed_form(part.owner.op)
         given = list(part.owner.op.dist_params(part.owner))
-        width = 1 if part.ndim == 0 else int(np.prod(tuple(model.eval_rv_shapes()[part.name])))
+        width = 1 if part.ndim == 0 else int(np.prod(tuple(row_shapes[part.name])))
         blocks.append((family, width, len(given)))
         graphs += given
     shown = [*parameters, *_deterministics(model, parts)]
@@ -206,7 +212,7 @@ def _row_parts(model, row) -> list:
 
 
 def _check(model, parameters, parts) -> None:
-    """Refuse parameters that are discrete or depend on the row."""
+    """Refuse parameters that are discrete, flat or depend on the row, and columns that depend on one another."""
     from pytensor.graph.traversal import ancestors
 
     if not parameters:
@@ -214,9 +220,21 @@ def _check(model, parameters, parts) -> None:
     for variable in parameters:
         if variable.type.numpy_dtype.kind != "f":
             raise ValueError(f"population_model: the parameter {variable.name!r} is discrete; expected densities.")
+        if type(variable.owner.op).__name__ in ("FlatRV", "HalfFlatRV"):
+            raise ValueError(
+                f"population_model: the prior of {variable.name!r} is flat, which is no distribution: particles start "
+                "as draws of it. Expected a proper one; a wide one, such as pm.Normal(0, 1000), does for vague."
+            )
         if set(parts) & set(ancestors([variable])):
             raise ValueError(
                 f"population_model: {variable.name!r} depends on the row; expected the row to depend on it."
+            )
+    for part in parts:
+        others = [other.name for other in parts if other is not part and other in set(ancestors([part]))]
+        if others:
+            raise ValueError(
+                f"row: {part.name!r} depends on {others}, another column of the row; expected columns that are "
+                "independent given the parameters."
             )
 
 
@@ -242,10 +260,14 @@ def _transformed(model, variable):
 
 
 def _compile(model, parameters, graphs, shown) -> tuple[tuple, tuple]:
-    """Return functions of many transformed parameter values: prior density, row parameters and shown values."""
+    """Return functions of many transformed parameter values: prior density, row parameters and shown values.
+
+    Every result has a first axis for the parameter values, of length 1 where it does not depend on them.
+    """
     import pytensor
     import pytensor.tensor as pt
     from pytensor.graph.replace import vectorize_graph
+    from pytensor.graph.traversal import ancestors
 
     values = [model.rvs_to_values[variable] for variable in parameters]
     point = model.initial_point()
@@ -255,8 +277,11 @@ def _compile(model, parameters, graphs, shown) -> tuple[tuple, tuple]:
     batched = [pt.tensor(value.name, dtype=value.dtype, shape=(None, *value.type.shape)) for value in values]
     functions = []
     for group in groups:
+        # By what it depends on, not by its number of axes: a constant for each column looks like one for each draw.
+        varies = [bool(set(values) & set(ancestors([graph]))) for graph in group]
         many = vectorize_graph(group, dict(zip(values, batched, strict=True)))
-        functions.append(pytensor.function(batched, list(many), mode=_mode(), on_unused_input="ignore"))
+        many = [graph if moves else pt.shape_padleft(graph) for graph, moves in zip(many, varies, strict=True)]
+        functions.append(pytensor.function(batched, many, mode=_mode(), on_unused_input="ignore"))
     return tuple(functions), shapes
 
 

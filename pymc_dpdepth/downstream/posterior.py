@@ -171,7 +171,7 @@ def _tree(results: list[Result], population: Population, columns: list[str], ci_
     medians = []
     for result in results:
         for name, value in population.values(result.places).items():
-            posterior.setdefault(name, []).append(np.broadcast_to(value, (len(result.places), *value.shape[1:])))
+            posterior.setdefault(name, []).append(value)
         halves = np.full((len(result.places), 1), 0.5)
         medians.append(np.concatenate([law.quantiles(halves) for law in population.rows(result.places)], axis=1))
     data = {name: np.stack(parts) for name, parts in posterior.items()} | {MEDIAN: np.stack(medians)}
