@@ -11,7 +11,7 @@ __all__ = ["FrozenDict", "FrozenList", "freeze", "read_only", "thaw"]
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    raise TypeError("A Release cannot be changed: its record says what was released. Change the copy of to_dict().")
+    raise TypeError("This cannot be changed: it says what was released, or how. Change a copy, such as dict(...).")
 
 
 class FrozenDict(dict):

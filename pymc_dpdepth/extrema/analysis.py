@@ -28,7 +28,17 @@ from pymc_dpdepth.mechanism import positive_integer
 from pymc_dpdepth.privacy.rounding import number, written
 from pymc_dpdepth.randomness import curator_generator
 
-__all__ = ["CHOICES", "EXTREMA", "SEEDS", "Settings", "analyse", "comparison", "outcome", "read_settings"]
+__all__ = [
+    "CHOICES",
+    "EXTREMA",
+    "SEEDS",
+    "Settings",
+    "analyse",
+    "comparison",
+    "outcome",
+    "read_candidates",
+    "read_settings",
+]
 
 EXTREMA = ("max", "min")
 FIXED, NONE, CROSS_VALIDATION = "fixed", "none", "cv"
@@ -118,7 +128,7 @@ def read_settings(extremum, ci_prob, sided, correction, replicates, candidates, 
     elif isinstance(correction, str):
         if correction != CROSS_VALIDATION:
             raise ValueError(f'correction: expected a number in (0, 0.5), "cv" or None, got {correction!r}.')
-        choice, kept = CROSS_VALIDATION, _read_candidates(candidates)
+        choice, kept = CROSS_VALIDATION, read_candidates(candidates)
     else:
         r = _correction(correction, "correction")
     settings = Settings(extremum, ci_prob, sided, choice, r, kept, positive_integer(replicates, "replicates"), None)
@@ -147,7 +157,8 @@ def _correction(value: Any, name: str) -> float:
     return r
 
 
-def _read_candidates(candidates: Any) -> tuple[float, ...]:
+def read_candidates(candidates: Any) -> tuple[float, ...]:
+    """Return checked corrections among which cross-validation chooses."""
     if isinstance(candidates, str | bytes) or not isinstance(candidates, Sequence | np.ndarray):
         raise TypeError(f"candidates: expected a list of numbers in (0, 0.5), got {type(candidates).__name__}.")
     if not len(candidates):

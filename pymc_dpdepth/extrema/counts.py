@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_dpdepth.extrema.family import Family, Sums
 from pymc_dpdepth.extrema.statistic import Statistic
+from pymc_dpdepth.frozen import FrozenDict
 from pymc_dpdepth.mechanism import NEIGHBORING, NEIGHBORING_IN_GROUPS
 
 __all__ = ["Bernoulli", "Poisson"]
@@ -36,8 +37,8 @@ class _Counts(Family):
 
     def __init__(self, high: int, column: str | None, by: str | None, sizes: Any, labels: Any):
         self._high, self.column, self.by = high, column, by
-        self.sizes: dict[int, int] | None = None
-        self.labels: dict[int, str] | None = None
+        self.sizes: Mapping[int, int] | None = None
+        self.labels: Mapping[int, str] | None = None
         if (by is None) != (sizes is None) or (by is None) != (column is None):
             raise ValueError(
                 f"Expected column=, by= and sizes= together for disjoint groups, or none of them for a parameter of "
@@ -50,8 +51,8 @@ class _Counts(Family):
             return
         if not isinstance(column, str) or not isinstance(by, str) or column == by:
             raise ValueError(f"Expected the names of two columns, got column={column!r}, by={by!r}.")
-        self.sizes = _sizes(sizes)
-        self.labels = _labels(labels, self.sizes, by)
+        self.sizes = FrozenDict(_sizes(sizes))
+        self.labels = FrozenDict(_labels(labels, self.sizes, by))
 
     @property
     def neighboring(self) -> str:

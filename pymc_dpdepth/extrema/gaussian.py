@@ -100,7 +100,7 @@ class Gaussian(Family):
 
     def columns(self) -> list[str | int] | None:
         """Return the columns of interest; None for all."""
-        return self._interest
+        return None if self._interest is None else list(self._interest)
 
     def parameters(self, columns: Sequence[str]) -> list[str]:
         """Return the names of the columns, whose means are the parameters."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pymc_dpdepth.budget import BudgetLedger, charge, check_data, labelled
 from pymc_dpdepth.errors import UnfinishedReleaseError
-from pymc_dpdepth.extrema.analysis import SEEDS, Settings, read_settings
+from pymc_dpdepth.extrema.analysis import SEEDS, Settings, read_candidates, read_settings
 from pymc_dpdepth.extrema.cross_validation import CANDIDATES
 from pymc_dpdepth.extrema.family import Family
 from pymc_dpdepth.extrema.noisy_sums import Folds, PendingSums
@@ -152,6 +152,7 @@ def extrema_interval(
     ('x2', True, None, 20.0, 'exact')
     """
     ledger = labelled(ledger, label)
+    read_candidates(candidates)  # what is given must be usable, used or not
     settings = read_settings(extremum, ci_prob, sided, correction, replicates, candidates, bootstrap_seed)
     plan = _read_plan(family, epsilon, settings, folds, final, max_rows_per_unit)
     check_data(ledger, data)

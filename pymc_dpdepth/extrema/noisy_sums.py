@@ -221,14 +221,21 @@ class Stages:
         if not known:
             self._later = _later(self._family, self._n, self._columns, set(self._epsilons) - names)
             for name, most in self._later.items():
-                laplace_noise(most, self._epsilons[name])  # or it is refused, before the charge
+                self._noise(name, most)  # or it is refused, before the charge
         for statistic in statistics:
             if known and statistic.sensitivity > self._later[statistic.name]:
                 raise ValueError(
                     f"{statistic.name}: expected a sensitivity of at most {self._later[statistic.name]}, as the family "
                     f"declared in later_sensitivities, got {statistic.sensitivity}."
                 )
-        return [(one, laplace_noise(one.sensitivity, self._epsilons[one.name])) for one in statistics]
+        return [(one, self._noise(one.name, one.sensitivity)) for one in statistics]
+
+    def _noise(self, name: str, sensitivity: int) -> IntegerNoise:
+        """Return the noise of a statistic, or say of which one it cannot be."""
+        try:
+            return laplace_noise(sensitivity, self._epsilons[name])
+        except ValueError as error:
+            raise ValueError(f"epsilon of {name!r}: {error}") from None
 
 
 class _Run:

@@ -1,6 +1,7 @@
 """Bernoulli and Poisson: sums and sensitivities, sizes of groups, and the law of the replicates."""
 
 import itertools
+import pickle
 import warnings
 from fractions import Fraction
 
@@ -319,3 +320,11 @@ def test_bounds_of_counts_are_whole_numbers_from_0(bounds):
 def test_sums_of_counts_stay_exact():
     with pytest.raises(ValueError, match="rows, got"):
         Poisson(bounds=(0, 2**52)).statistics(3, ["a"], {})
+
+
+def test_public_settings_cannot_be_changed_after_construction():
+    family = Bernoulli("y", by="g", sizes={1: 3, 2: 4})
+    for settings in (family.sizes, family.labels):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            settings[1] = 5
+    assert pickle.loads(pickle.dumps(family)).describe() == family.describe()

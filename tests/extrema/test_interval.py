@@ -57,6 +57,8 @@ def seeded(rows, seed=1, **options):
         ({"columns": "y"}, ValueError, "Expected one of the columns"),
         ({"columns": "x0", "family": Gaussian(BOUNDS, interest="x1")}, ValueError, "leave it out"),
         ({"family": Gaussian(([0, 0], [1, 1]))}, ValueError, "arrays of 3"),
+        ({"candidates": "often"}, TypeError, "candidates"),  # refused although correction= does not use them
+        ({"epsilon": {"mean": 1.0, "covariance": 1e-30}}, ValueError, "epsilon of 'covariance'"),
         ({"nonfinite": "drop"}, ValueError, "nonfinite"),
         ({"max_rows_per_unit": 0}, ValueError, "max_rows_per_unit"),
         ({"max_rows_per_unit": 2**54}, ValueError, "max_rows_per_unit"),
