@@ -150,6 +150,11 @@ def plan_model(model: Any, mechanisms: list[ModelMechanism], sampler: str) -> Ex
     foreign = [v.name for v in (*model.observed_RVs, *model.potentials) if v.name not in names]
     if foreign:
         raise NoExactSamplerError(f"{foreign} change the prior of the location, and exact draws need the prior itself")
+    if sampler == HIERARCHY and all(mechanism.settings.group is None for mechanism in mechanisms):
+        raise NoExactSamplerError(
+            f'sampler="{HIERARCHY}" draws groups that a prior ties together, and no mechanism has groups; pass '
+            "exponential_mechanism(..., groups=labels)"
+        )
     plans: list[PlannedMechanism | PlannedHierarchy] = []
     taken: set[Any] = set()
     for call in calls(mechanisms):
@@ -168,7 +173,9 @@ def plan_model(model: Any, mechanisms: list[ModelMechanism], sampler: str) -> Ex
 def _plan_call(model: Any, call: list[ModelMechanism], sampler: str, taken: set[Any]) -> list:
     """Return the plans of one call's mechanisms, one by one where their priors are independent."""
     grouped = call[0].settings.group is not None
-    if sampler != HIERARCHY or not grouped:
+    if sampler == HIERARCHY and not grouped:  # beside groups, one without is drawn as ever
+        sampler = "auto"
+    if sampler != HIERARCHY:
         before = set(taken)
         try:
             return [_plan_mechanism(model, mechanism, sampler, taken) for mechanism in call]

@@ -29,7 +29,7 @@ from pymc_dpdepth.mechanism import ModelMechanism, potential, set_up
 from pymc_dpdepth.priors import is_flat
 from pymc_dpdepth.tables import Table
 
-__all__ = ["Group", "Grouping", "add_groups", "calls", "costs_of_calls"]
+__all__ = ["Group", "Grouping", "add_groups", "calls", "check_same_rows", "costs_of_calls"]
 
 COORDINATE = "coordinate"  # the name of the other dim of what is released
 
@@ -151,8 +151,15 @@ def _grouping(name: str, location: Any, d: int, model: Any) -> tuple[Grouping, l
         raise ValueError(f"location: expected another name than {COORDINATE!r} for the dim of the groups.")
     labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     texts = tuple(str(label) for label in labels)
-    if len(set(texts)) < len(texts) or "" in texts:
-        raise ValueError(f"coords[{dims[0]!r}]: expected labels that all differ and are not empty; got some twice.")
+    if len({_plain(label) for label in labels}) < len(texts) or len(set(texts)) < len(texts) or "" in texts:
+        raise ValueError(
+            f"coords[{dims[0]!r}]: expected labels that all differ and are not empty; got some twice (as 2 and 2.0)."
+        )
+    if any(_is_missing(label) for label in labels) or any("/" in text for text in texts):
+        raise ValueError(
+            f"coords[{dims[0]!r}]: expected labels that are not missing (None, NaN, NA) and hold no '/', which no "
+            "name of a Potential may hold; rename them."
+        )
     return Grouping(str(dims[0]), texts), labels
 
 
@@ -163,6 +170,11 @@ def _codes(groups: Any, labels: list[Any], dim: str, n: int) -> np.ndarray:
         raise ValueError(f"groups: expected one label for each of the {n} rows, got the shape {given.shape}.")
     places = {_plain(label): index for index, label in enumerate(labels)}
     texts = {str(label): index for index, label in enumerate(labels)}
+    if any(_is_missing(label) for label in given.tolist()):
+        raise ValueError(
+            "groups: expected a label for each row; some are missing (None, NaN, NA). Leave the rows out, or give "
+            "them a group of their own by a text."
+        )
     codes, unknown = np.empty(n, dtype=np.int64), {}
     for i, label in enumerate(given.tolist()):
         label = _plain(label)
@@ -180,10 +192,30 @@ def _codes(groups: Any, labels: list[Any], dim: str, n: int) -> np.ndarray:
 
 
 def _plain(label: Any) -> Any:
-    """Return a label as a dict can find it: 2.0 and 2 are the same, True and 1 are not."""
+    """Return a label as a dict can find it: 2.0 and 2 are the same, True and 1 are not, nor False and 0."""
     if isinstance(label, np.generic):
         label = label.item()
-    return label if isinstance(label, str) or isinstance(label, numbers.Real) and label is not True else str(label)
+    is_number = isinstance(label, numbers.Real) and not isinstance(label, bool)
+    return label if isinstance(label, str) or is_number else str(label)
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN, or what pandas writes for them."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, numbers.Real) and label != label
+
+
+def check_same_rows(X: Any, groups: Any) -> None:
+    """Refuse labels and a table of pandas whose indexes differ: by position a row would get another row's label."""
+    indexes = [getattr(thing, "index", None) for thing in (X, groups)]
+    if all(callable(getattr(index, "equals", None)) for index in indexes) and not indexes[0].equals(indexes[1]):
+        raise ValueError(
+            "groups: expected the index of X, since both have one. Take labels and rows from one table, or pass "
+            "groups.to_numpy() if they are in the order of the rows."
+        )
 
 
 def _standardized_by_prior(d: int, options: dict[str, Any]) -> bool:

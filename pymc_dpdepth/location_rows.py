@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dpdepth.graph_values import constant_value
 from pymc_dpdepth.priors import is_random
 
-__all__ = ["row_of", "row_variable"]
+__all__ = ["row_of", "row_variable", "shape_of"]
 
 
 def row_of(location: Any) -> tuple[Any, int] | None:
@@ -72,7 +72,7 @@ def _independent_row(base: Any, index: int) -> Any:
     node, op = base.owner, base.owner.op
     if not isinstance(op, RandomVariable):
         return base[index]
-    shape = _shape(base)
+    shape = shape_of(base)
     batch = shape[: len(shape) - op.ndim_supp]
     parameters = []
     for variable, core in zip(op.dist_params(node), op.ndims_params, strict=True):
@@ -84,7 +84,7 @@ def _independent_row(base: Any, index: int) -> Any:
     return op.make_node(random_generator_type(), NoneConst, *parameters).default_output()
 
 
-def _shape(variable: Any) -> tuple[int, ...]:
+def shape_of(variable: Any) -> tuple[int, ...]:
     """Return the shape of a variable, whose lengths are constants or lengths of dims."""
     from pymc.pytensorf import constant_fold
 

@@ -299,8 +299,9 @@ def exponential_mechanism(
         "standardize": standardize,
     }
     if groups is not None:
-        from pymc_dpdepth.groups import add_groups
+        from pymc_dpdepth.groups import add_groups, check_same_rows
 
+        check_same_rows(X, groups)
         return add_groups(name, location, read_table(X, columns), groups, model, options)
     settings, _, rows = set_up(name, location, X, columns=columns, **options)
     check_labels(location, model, settings.columns)

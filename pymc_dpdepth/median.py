@@ -30,6 +30,7 @@ from pymc_dpdepth.samplers.concentrated import (
 )
 from pymc_dpdepth.samplers.dispatch import plan_draws
 from pymc_dpdepth.samplers.exact import CONCENTRATED, EXACT_SAMPLERS, ExactPlan, NoExactSamplerError, plan_exact
+from pymc_dpdepth.samplers.hierarchy_plan import HIERARCHY
 from pymc_dpdepth.tables import Table, read_table
 
 __all__ = ["private_median"]
@@ -163,6 +164,11 @@ def private_median(
     ledger = labelled(ledger, label)
     check_data(ledger, data)
     check_sampler(sampler, (*SAMPLERS, CONCENTRATED, CERTIFIED))
+    if sampler == HIERARCHY:
+        raise NoExactSamplerError(
+            f'sampler="{HIERARCHY}" draws groups that a prior ties together, and private_median has one group; build a '
+            "model with exponential_mechanism(..., groups=labels) and pass it to release"
+        )
     budget = read_budget(epsilon, delta, rho)
     table = data if isinstance(data, Table) else read_table(data, columns)
     if directions is None:

@@ -92,7 +92,7 @@ def test_one_column_needs_no_axis_of_coordinates():
 
 REFUSED = {
     "unknown label": (lambda: add(groups=np.where(LABELS == "a", "z", LABELS)), "unknown are .'z'"),
-    "missing label": (lambda: add(groups=np.where(LABELS == "a", None, LABELS)), "unknown are .'None'"),
+    "missing label": (lambda: add(groups=np.where(LABELS == "a", None, LABELS)), "missing"),
     "too few labels": (lambda: add(groups=LABELS[:-1]), "one label for each of the 60 rows"),
     "one label": (lambda: add(groups="a"), "one label for each"),
     "no axis of groups": (lambda: add(lambda: pm.Normal("location", shape=2)), "an axis of groups"),

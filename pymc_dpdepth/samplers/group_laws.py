@@ -82,7 +82,9 @@ class _Factor:
     def unit(self) -> float:
         """-ln b, what one count is worth, right to a few roundings."""
         share = Fraction(self.base.numerator, 1 << self.base.shift)
-        return -math.log1p(-float(1 - share)) if share > Fraction(1, 2) else -math.log(float(share))
+        if share > Fraction(1, 2):
+            return -math.log1p(-float(1 - share))
+        return self.base.shift * LN2 - math.log(self.base.numerator)  # the share itself may be below all doubles
 
     def keys(self, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Return the ascending keys of the rows on the grids of N(mean, scale), shape (M, n)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dpdepth.graph_values import constant_value, is_lossless_cast
+from pymc_dpdepth.location_rows import shape_of
 from pymc_dpdepth.priors import NotAProductPriorError, ProductPrior, is_random, read_prior
 from pymc_dpdepth.samplers.exact import NoExactSamplerError
 
@@ -105,7 +106,7 @@ def _parameter(graph: Any, shape: tuple[int, int], ndim: int, variables: list[An
         return None, np.broadcast_to(value, shape)
     variable, axes = _broadcast(graph)
     by_coordinate = variable.ndim == 1 and ndim == 2 and axes in (("x", 0), (0,))  # noqa: PLR2004
-    by_coordinate = by_coordinate and variable.type.shape[0] in (None, shape[1])
+    by_coordinate = by_coordinate and is_random(variable) and shape_of(variable) == (shape[1],)
     if not is_random(variable) or not (variable.ndim == 0 or by_coordinate):
         word = ("mean", "scale")[start]
         raise NoExactSamplerError(

@@ -115,3 +115,41 @@ def test_a_location_cast_to_integers_has_no_exact_draw():
             exponential_mechanism("median", location, TABLE[:, 0], epsilon=1.0)
         with pytest.raises(dpd.NoExactSamplerError):
             dpd.sample_exact(3, model=model)
+
+
+# Beside others
+
+
+def test_a_mechanism_without_groups_is_drawn_beside_a_hierarchy():
+    for sampler in ("auto", "hierarchy"):
+        model = hierarchy()
+        with model:
+            exponential_mechanism("whole", pm.Normal("other", 0, 1, shape=1), TABLE[:, 1], epsilon=0.5)
+        release = dpd.release(model, sampler=sampler)
+        assert release.sampler == "hierarchy+segments" and release.epsilon == 1.5
+
+
+def test_a_hierarchy_without_groups_says_what_it_needs(ledger):
+    with pm.Model() as model:
+        exponential_mechanism("median", pm.Normal("location", 0, 1, shape=1), TABLE[:, 0], epsilon=1.0)
+    with pytest.raises(dpd.NoExactSamplerError, match="groups=labels"):
+        dpd.release(model, sampler="hierarchy", ledger=ledger)
+    with pytest.raises(dpd.NoExactSamplerError, match="groups=labels"):
+        dpd.private_median(
+            TABLE[:, :1], epsilon=1.0, prior=pm.Normal.dist(0, 1, shape=1), sampler="hierarchy", ledger=ledger
+        )
+    assert ledger.charges == []
+
+
+def test_a_hyperparameter_of_another_length_has_no_exact_draw():
+    with pm.Model(coords={"group": ["a", "b"], "coordinate": ["x", "y"], "one": [0]}) as model:
+        location = pm.Normal("location", pm.Normal("mean", dims="one"), 1.0, dims=("group", "coordinate"))
+        exponential_mechanism("median", location, TABLE[:, :2], groups=LABELS, directions="axes", epsilon=1.0)
+    with pytest.raises(dpd.NoExactSamplerError, match="neither a constant nor"):
+        plan(model)
+
+
+@pytest.mark.parametrize("depth", ["halfspace", "integrated_dual"])
+@pytest.mark.parametrize("epsilon", [1400.0, 1500.0, 1e4, 1e70])
+def test_a_large_epsilon_has_a_draw(depth, epsilon):
+    assert np.isfinite(dpd.release(hierarchy(depth=depth, epsilon=epsilon)).value).all()
