@@ -298,7 +298,7 @@ def _draw_panel(axes: Any, panel: _Panel) -> None:
     else:
         largest = max(abs(edges[0]), abs(edges[-1]))
         axes.xaxis.set_major_locator(MaxNLocator(4))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}" if largest < PLAIN_BELOW else f"{x:.3g}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(_plain_tick if largest < PLAIN_BELOW else _short_tick))
     axes.set_xlim(edges[0], edges[-1])
     _write_number(axes, panel.value)
     axes.set_title(_cut(panel.name, LONGEST_NAME), loc="left", fontsize=10, fontweight="bold", parse_math=False)
@@ -307,6 +307,14 @@ def _draw_panel(axes: Any, panel: _Panel) -> None:
     axes.tick_params(axis="x", labelsize=8)
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
+
+
+def _plain_tick(x: float, _: int) -> str:  # by name, so that figures can be pickled
+    return f"{x:,.6g}"
+
+
+def _short_tick(x: float, _: int) -> str:
+    return f"{x:.3g}"
 
 
 def _draw_points(axes: Any, panel: _PointsPanel) -> None:
