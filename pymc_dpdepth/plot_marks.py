@@ -38,8 +38,9 @@ __all__ = [
 RESOLUTION = 150  # dots per inch of a saved picture
 FORMATS = ("png", "pdf", "svg")
 # The words of each format's metadata that may hold the title and a free text; other formats have none.
-_TITLE_WORDS = {"png": "Title", "pdf": "Title", "svg": "Title"}
-_MARK_WORDS = {"png": "releasable", "pdf": "Subject", "svg": "Description", "ps": "Creator", "eps": "Creator"}
+_TITLE_WORDS = {"png": "Title", "pdf": "Title", "svg": "Title", "svgz": "Title"}
+_MARK_WORDS = {"png": "releasable", "pdf": "Subject", "svg": "Description", "svgz": "Description"}
+_MARK_WORDS |= {"ps": "Creator", "eps": "Creator"}
 
 CURATOR_NOTE = "curator only, not releasable"
 _NOTE_COLOR, _NOTE_SIZE = "#b00020", 8
@@ -132,7 +133,7 @@ def marked_figure(mark: Mark, **options: Any) -> Figure:
     -------
     matplotlib.figure.Figure
         With the attributes `mark` and `releasable`; pictures that its ``savefig`` writes as PNG, PDF, SVG or PostScript
-        have the mark in their metadata.
+        have the mark in their metadata. Where it is not releasable other formats, which could not say so, are refused.
     """
     figure = _figure_class()(**{"layout": "constrained", **options})
     return stamp(figure, mark)
@@ -279,11 +280,22 @@ class _MarkedFigure:
     releasable: bool | None = None
 
     def savefig(self, fname: Any, *, metadata: dict[str, Any] | None = None, **options: Any) -> None:
-        """Save the figure as matplotlib does, with the mark in the metadata of formats that have room for it."""
+        """Save the figure as matplotlib does, with the mark in the metadata of formats that have room for it.
+
+        Raises
+        ------
+        ValueError
+            If the figure is not releasable and the format could not say so.
+        """
         from matplotlib import rcParams
 
         named = os.path.splitext(os.fspath(fname))[1][1:] if isinstance(fname, str | os.PathLike) else ""
         kind = (options.get("format") or named or rcParams["savefig.format"]).lower()
+        if self.mark is not None and not self.mark.releasable and kind not in _MARK_WORDS:
+            raise ValueError(
+                f"savefig: expected .png, .pdf, .svg or PostScript, whose metadata say that this figure is not "
+                f"releasable; got {kind}, which could not say it."
+            )
         words = {} if self.mark is None else self.mark.metadata(kind)
         if words:
             title = {key: value for key, value in words.items() if key == "Title"}  # one's own title may replace it

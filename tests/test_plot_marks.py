@@ -1,5 +1,6 @@
 """Marks of pictures: on the object, in the files, and what happens when things are drawn together."""
 
+import gzip
 import io
 import pickle
 import sys
@@ -145,6 +146,32 @@ def test_marked_figures_can_be_pickled_and_have_no_window():
         assert opened.text["releasable"] == RAW_ROWS.text
     pyplot = sys.modules.get("matplotlib.pyplot")
     assert pyplot is None or pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_a_figure_of_a_release_can_be_pickled(scale):
+    made = dpd.private_median(scale * ROWS, epsilon=1.0, prior=f"normal(0, {5 * scale})", directions="axes")
+    figure = dpd.plot_release(made)
+    copy = pickle.loads(pickle.dumps(figure))
+    assert copy.releasable is True
+    ticks = [[one.xaxis.get_major_formatter()(7.0 * scale, 0) for one in each.axes] for each in (figure, copy)]
+    assert ticks[0] == ticks[1] == 2 * [{1.0: "7", 1e9: "7e+09"}[scale]]
+
+
+def test_a_format_without_room_for_the_mark_is_refused_for_what_stays(tmp_path):
+    curator_side, public = marked_figure(RAW_ROWS), dpd.plot_release(release())
+    for name in ("plot.jpg", "plot.webp", "plot.tif", "plot.raw"):
+        with pytest.raises(ValueError, match="savefig: expected .png, .pdf, .svg.*not releasable"):
+            curator_side.savefig(tmp_path / name)
+    with pytest.raises(ValueError, match="got jpeg"):
+        curator_side.savefig(io.BytesIO(), format="jpeg")
+    assert not list(tmp_path.iterdir())
+    public.savefig(tmp_path / "plot.jpg")  # one that may leave says less than it could, which harms nobody
+    assert (tmp_path / "plot.jpg").exists()
+    for kind in ("svgz", "eps", "ps"):
+        curator_side.savefig(tmp_path / f"plot.{kind}")
+    assert RAW_ROWS.text.encode() in (tmp_path / "plot.eps").read_bytes()
+    assert RAW_ROWS.text.encode() in gzip.decompress((tmp_path / "plot.svgz").read_bytes())
 
 
 def test_the_note_stands_in_its_corner():
