@@ -22,6 +22,7 @@ __all__ = ["BatchedMetropolis"]
 
 # PyMC's rule for when the steps of a stage suffice: go on while most coordinates still move away from where they began.
 MOST_COORDINATES = 0.9
+FEWEST_PARTICLES = 2
 
 
 class BatchedMetropolis(MH):
@@ -79,6 +80,11 @@ class BatchedMetropolis(MH):
 
     def _initialize_kernel(self) -> None:
         """Take the start, or draw from the prior, and evaluate all particles."""
+        if self.draws < FEWEST_PARTICLES:
+            raise ValueError(
+                f"draws: expected at least {FEWEST_PARTICLES} particles, whose covariance scales the proposals; got "
+                f"{self.draws}. 1,000 or more are a good choice."
+            )
         start = self.start or self.initialize_population()
         columns = [np.reshape(start[variable.name], (self.draws, -1)) for variable in self.variables]
         self.tempered_posterior = np.concatenate(columns, axis=1).astype(np.float64)

@@ -66,6 +66,11 @@ def test_a_start_is_taken():
     np.testing.assert_array_equal(*draws)
 
 
+def test_one_particle_is_refused():
+    with model_of(), pytest.raises(ValueError, match="draws: expected at least 2 particles.*got 1"):
+        pm.sample_smc(1, kernel=BatchedMetropolis, chains=1, random_seed=[3], **QUIET)
+
+
 def test_particles_are_shared_among_threads_and_stay_in_order(monkeypatch):
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
     monkeypatch.setattr("pymc_dpdepth.depths.threads.WORTH_A_THREAD", 1)
