@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ CONTENTS = "public settings of a model: no draw, and no function of the rows. A 
 SETTINGS = "public_settings"
 # What a sampler's own attributes may say; anything else they hold, times above all, may depend on the rows.
 LIBRARIES = ("pymc", "pymc_dpdepth", "nutpie", "numpyro", "blackjax")
-VERSION = re.compile(r"\d+(\.\w+){0,4}")
 STAGE = "stage"
 PLAIN = "biufSU"  # NumPy's kinds that netCDF and zarr can hold
 
@@ -27,11 +26,12 @@ PLAIN = "biufSU"  # NumPy's kinds that netCDF and zarr can hold
 def strip_private(idata: Any, *, model: Any = None) -> Any:
     """Return a tree of public settings alone, to share a model without its data.
 
-    What is kept stands on an allow-list: the sampling library and its version, and, from the model, the public record
-    of each mechanism (depth, directions, epsilon, n, sensitivity, units, column names) with its prior, as a `Release`
-    has them. Nothing else is: no draws, sample statistics, log densities, observed or constant data, coordinates,
-    attributes or names of other variables, and no numbers of chains and draws, which are often chosen by looking. A
-    draw leaves only as a `Release`.
+    What is kept stands on an allow-list: the sampling library, its version where that is the one installed here, and,
+    from the model, the public record of each mechanism (depth, directions, epsilon, n, sensitivity, units, column
+    names) with its prior, where that is a product of univariate families or a multivariate normal with fixed
+    parameters; of other priors, hierarchical ones among them, the list is empty. Nothing else is: no draws, sample
+    statistics, log densities, observed or constant data, coordinates, attributes or names of other variables, and no
+    numbers of chains and draws, which are often chosen by looking. A draw leaves only as a `Release`.
 
     Parameters
     ----------
@@ -97,14 +97,22 @@ def strip_private(idata: Any, *, model: Any = None) -> Any:
 
 
 def _library(idata: Any) -> dict[str, str]:
-    """Return the name and version of the sampling library, if they are ones that a sampler may have written."""
+    """Return the name of the sampling library, if it is a known one, and its version, if that is installed here."""
     posterior = idata.children.get("posterior")
     attrs = {} if posterior is None else posterior.attrs
     name, version = attrs.get("inference_library"), attrs.get("inference_library_version")
     if name not in LIBRARIES:
         return {}
-    known = isinstance(version, str) and VERSION.fullmatch(version)
+    known = isinstance(version, str) and version == _installed(name)
     return {"inference_library": name} | ({"inference_library_version": version} if known else {})
+
+
+def _installed(library: str) -> str | None:
+    """Return the version that is installed here: a text that comes from no tree, so no number can hide in it."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def writable(idata: Any) -> Any:
@@ -128,7 +136,7 @@ def writable(idata: Any) -> Any:
     Raises
     ------
     TypeError
-        If `idata` is no DataTree.
+        If `idata` is no DataTree, or holds complex numbers, which netCDF cannot.
 
     Notes
     -----
@@ -196,6 +204,10 @@ def _without_objects(name: str, variable: Any) -> Any:
     import xarray as xr
 
     entries = list(variable.values.ravel())
+    if any(np.iscomplexobj(entry) for entry in entries):
+        raise TypeError(
+            f"idata: expected real numbers, {name!r} is complex. Store .real and .imag as two variables, or drop it."
+        )
     if all(isinstance(entry, str) for entry in entries):
         return xr.Variable(variable.dims, variable.values.astype(str), variable.attrs)
     try:

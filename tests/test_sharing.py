@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from importlib import metadata
 
 import arviz_base
 import numpy as np
@@ -63,7 +64,7 @@ def draws(chains=2):
         coords={"coordinate": ["age", "height"], "person": [LABEL, "another"]},
         dims={"location": ["coordinate"], "secret_name": ["person"]},
     )
-    tree["posterior"].attrs |= {"inference_library": "pymc", "inference_library_version": "6.4.0"}
+    tree["posterior"].attrs |= {"inference_library": "pymc", "inference_library_version": metadata.version("pymc")}
     tree["posterior"].attrs |= {"sampling_time": SENTINELS[0, 0], "note": f"{SENTINELS[0, 1]}"}
     tree["sample_stats"] = smc_stats("table" if chains > 1 else "one chain")
     tree.attrs["table"] = SENTINELS.ravel()
@@ -150,6 +151,23 @@ def test_an_attribute_that_no_sampler_wrote_is_left_out(name):
     assert name not in strip_private(tree).attrs
 
 
+@pytest.mark.parametrize("version", ["98765.4321.9", "1.80.75", "6.4.0.post98765", 98765.4321, np.array([1.0, 2.0])])
+def test_only_the_version_that_is_installed_is_kept(version):
+    tree = draws()
+    tree["posterior"].attrs["inference_library_version"] = version
+    attrs = strip_private(tree).attrs
+    assert attrs["inference_library"] == "pymc" and "inference_library_version" not in attrs
+    tree["posterior"].attrs |= {"inference_library": "blackjax", "inference_library_version": ""}  # none is installed
+    assert "inference_library_version" not in strip_private(tree).attrs
+
+
+def test_of_a_hierarchical_prior_the_list_is_empty():
+    with pm.Model() as model:
+        location = pm.Normal("location", pm.Normal("mu", 0, 5), pm.HalfNormal("tau", 5), shape=2)
+        dpd.exponential_mechanism("median", location, rows(), epsilon=1.0)
+    assert json.loads(strip_private(draws(), model=model).attrs["priors"]) == {"median": []}
+
+
 def test_nothing_private_is_in_any_byte(tmp_path):
     shared = strip_private(draws(), model=model_of())
     content = pickle.dumps(shared.to_dict()) + repr(shared).encode() + json.dumps(shared.attrs).encode()
@@ -184,6 +202,21 @@ def test_groups_are_recorded_each():
     shared = strip_private(draws(), model=model)
     assert list(shared["public_settings"]["mechanism"].values) == ["median[x]", "median[y]"]
     assert shared.attrs["epsilon"] == 1.0
+
+
+COMPLEX = {
+    "array": np.ones(2, complex),
+    "objects": np.array([np.complex128(1j), 2.0], object),
+    "Python's": np.array([1j, 2], object),
+}
+
+
+@pytest.mark.parametrize("values", COMPLEX.values(), ids=COMPLEX)
+def test_complex_numbers_are_refused_and_not_halved(values):
+    tree = draws()
+    tree["sample_stats"] = xr.Dataset({"wave": ("k", values)})
+    with pytest.raises(TypeError, match="'wave' is complex"):
+        writable(tree)
 
 
 def test_what_is_no_tree_or_no_model_is_refused():
