@@ -25,11 +25,23 @@ CAVEATS = (
 
 def advise(found: Diagnosis) -> list[str]:
     """Return what to do, most urgent first; one line that nothing was found if that is so."""
-    lines = [*_law(found), *_nuts(found), *_smc(found), *_chains(found)]
+    lines = [*_faults(found), *_law(found), *_nuts(found), *_smc(found), *_chains(found)]
     if not lines:
         lines = ["Nothing was found against these draws, which proves nothing."]
     if found.comparison is not None and found.sampler != "exact":
         lines.append("An exact sampler fits this model: release with dpd.release(model), which needs no chain.")
+    return lines
+
+
+def _faults(found: Diagnosis) -> list[str]:
+    lines = []
+    if found.not_finite:
+        names = ", ".join(found.not_finite)
+        lines.append(
+            f"Not finite draws of {names}: a fault of their sampler. Use none of these draws, and sample again."
+        )
+    if found.draws == 1 and found.sampler != "exact":
+        lines.append("One draw for each chain says nothing about convergence: take 1,000 or more.")
     return lines
 
 

@@ -17,7 +17,7 @@ from pymc_dpdepth.randomness import curator_generator
 from pymc_dpdepth.samplers.branch_and_bound import WorkLimitError
 from pymc_dpdepth.samplers.exact import NoExactSamplerError
 from pymc_dpdepth.smc_stats import has_stages, tempered
-from pymc_dpdepth.trace_values import SAMPLE_DIMS, free_draws, mechanisms_of, other_data
+from pymc_dpdepth.trace_values import NUMBERS, SAMPLE_DIMS, free_draws, mechanisms_of, not_finite, other_data
 
 __all__ = ["Diagnosis", "ExactComparison", "diagnose"]
 
@@ -77,6 +77,8 @@ class Diagnosis:
     comparison : ExactComparison or None
     no_comparison : str
         Why there is none.
+    not_finite : tuple of str
+        Free variables with draws that are NaN or infinite.
     """
 
     sampler: str
@@ -91,6 +93,7 @@ class Diagnosis:
     independent_proposals: bool
     comparison: ExactComparison | None
     no_comparison: str
+    not_finite: tuple[str, ...] = ()
 
     @property
     def advice(self) -> list[str]:
@@ -106,7 +109,9 @@ class Diagnosis:
         return "\n".join([*lines, *self._details(), "", *self._closing()])
 
     def _title(self) -> str:
-        return f"{self.chains} chain{'s' * (self.chains != 1)} of {self.draws} draws, {self.sampler}"
+        counts = ((self.chains, "chain"), (self.draws, "draw"))
+        chains, draws = (f"{count} {word}{'s' * (count != 1)}" for count, word in counts)
+        return f"{chains} of {draws}, {self.sampler}"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         worst = self.convergence.sort_values("ess_bulk").head(SUMMARY_ROWS)
@@ -239,7 +244,11 @@ def diagnose(idata: Any, *, model: Any = None, exact_draws: int = 500, random_se
     convergence = _convergence(idata)
     facts = _sampler_facts(idata)
     step = 1 if facts["sampler"] == "exact" else _thinning(idata.posterior.sizes, convergence)
-    comparison, reason = _compare(values, idata.posterior.sizes, step, model, int(exact_draws), generator)
+    wrong = tuple(not_finite(values))
+    if wrong and exact_draws:
+        comparison, reason = None, "draws that are not finite have no ranks"
+    else:
+        comparison, reason = _compare(values, idata.posterior.sizes, step, model, int(exact_draws), generator)
     return Diagnosis(
         **facts,
         chains=idata.posterior.sizes["chain"],
@@ -247,16 +256,18 @@ def diagnose(idata: Any, *, model: Any = None, exact_draws: int = 500, random_se
         convergence=convergence,
         comparison=comparison,
         no_comparison=reason,
+        not_finite=wrong,
     )
 
 
 def _convergence(idata: Any) -> Any:
-    """Return R-hat and effective sizes of all scalars of the posterior as a DataFrame; NaN for what has none."""
+    """Return R-hat and effective sizes of all numbers of the posterior as a DataFrame; NaN for what has none."""
     import arviz as az
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of quantities that do not vary, whose NaN the advice speaks of
-        table = az.summary(idata, kind="diagnostics", round_to="none")
+        numbers = [name for name, array in idata.posterior.data_vars.items() if array.dtype.kind in NUMBERS]
+        table = az.summary(idata, var_names=numbers, kind="diagnostics", round_to="none")
     return table[["r_hat", "ess_bulk", "ess_tail"]].astype(float)
 
 

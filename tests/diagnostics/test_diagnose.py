@@ -102,6 +102,33 @@ def test_no_more_draws_are_compared_than_memory_should_hold(model):
     assert diagnose(trace(values), model=model, exact_draws=50).comparison.kept <= MOST
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_draws_that_are_not_finite_are_a_fault(model, exact, value):
+    values = exact.posterior["location"].values.copy()
+    values[0, 5, 1] = value
+    found = diagnose(trace(values), model=model, random_seed=2)
+    assert found.not_finite == ("location",) and found.advice[0].startswith("Not finite draws of location: a fault")
+    assert found.comparison is None and "not finite" in found.summary()
+    assert diagnose(trace(values), model=model, exact_draws=0).no_comparison == "none was asked for"
+
+
+def test_one_draw_for_each_chain_says_nothing(model):
+    posterior = xr.Dataset({"location": (("chain", "draw", "coordinate"), np.zeros((4, 1, 2)))})
+    found = diagnose(xr.DataTree.from_dict({"posterior": posterior}), model=model, random_seed=2)
+    assert advised(found, "One draw for each chain says nothing about convergence")
+    assert "4 chains of 1 draw," in found.summary()
+
+
+def test_texts_beside_the_draws_are_left_out(model, exact):
+    draws = trace(exact.posterior["location"].values)
+    draws["posterior"]["words"] = draws.posterior["location"].astype(str)
+    draws["posterior"]["things"] = draws.posterior["location"].astype(object)
+    found = diagnose(draws, model=model, exact_draws=0)
+    assert len(found.convergence) == 2
+    with pytest.raises(TypeError, match="expected draws of 'location' that are numbers, got an array of object"):
+        diagnose(trace(exact.posterior["location"].values.astype(object)), model=model)
+
+
 # What samplers write
 
 
