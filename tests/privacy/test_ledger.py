@@ -221,7 +221,9 @@ def test_kill_9_loses_no_charge_that_was_granted(path):
         first = child.stdout.readline()  # it is in the middle of its work
         time.sleep(moments.uniform(0.0, 0.03))
         child.kill()
-        numbers = [int(number) for number in (first + child.communicate()[0]).split()]
+        with child:  # `communicate` would lose what `readline` has read ahead
+            rest = child.stdout.read()
+        numbers = [int(number) for number in (first + rest).split()]
         assert child.returncode == -signal.SIGKILL and numbers
         granted += numbers
         ledger = dpd.Ledger(path, data_id="study-7")  # whatever the kill left opens
