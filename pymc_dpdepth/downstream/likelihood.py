@@ -77,9 +77,12 @@ class Table:
     ----------
     observations : sequence of Median and DepthValues
         All of the same n.
+    least_outside : bool
+        Whether gaps outside the window get the weight of the outermost, a lower bound of Z and so an upper one of the
+        likelihood, and not that of the window's neighbours, an upper bound of Z.
     """
 
-    def __init__(self, observations: Sequence[Median | DepthValues]):
+    def __init__(self, observations: Sequence[Median | DepthValues], least_outside: bool = False):
         self.observations = list(observations)
         self.n = self.observations[0].n
         self.medians = [o for o in self.observations if isinstance(o, Median)]
@@ -88,11 +91,18 @@ class Table:
         self.first = min((_first_rank(median) for median in self.medians), default=0)
         self.window = self.n + 2 - 2 * self.first if self.medians else 0
         self.weights = [np.exp(m.log_factors()[self.first - 1 : self.first + self.window]) for m in self.medians]
+        self.outside = 0 if least_outside else self.first - 1  # depth's count outside the window
+        for median, weights in zip(self.medians, self.weights, strict=True):
+            weights[[0, -1]] = np.exp(median.log_factors()[self.outside])
         width = len(self.medians[0].values) if self.medians else 1
         self.columns = [] if self.coupled else [self._factors(j) for j in range(width)]
 
     def log_likelihood(self, laws: Sequence[RowLaw], randomness: Randomness) -> np.ndarray:
-        """Return log of the estimate for P parameter values, up to a constant, shape (P,)."""
+        """Return log of the estimate for P parameter values, shape (P,).
+
+        It is the density of what was released over that of a release that no row has touched: a draw of the mechanism's
+        prior, the noisy depth of a uniform count. Over such releases its mean is 1, whatever the parameters.
+        """
         if self.coupled:
             return self._of_boxes(laws, randomness)
         log_totals, log_inverses = 0.0, 0.0
@@ -124,7 +134,8 @@ class Table:
                 factors.append(observation.log_factors())
             else:
                 points += observation.points.tolist()
-                factors += list(observation.log_factors())
+                logs = observation.log_factors()
+                factors += list(logs - _log_mean(logs)[:, None])
         distinct, places = np.unique(points, return_inverse=True)
         summed = np.zeros((len(distinct), self.n + 1))
         np.add.at(summed, places, np.array(factors))
@@ -144,7 +155,7 @@ class Table:
         half = self.n // 2
         levels = np.arange(self.first, half + 1)
         weights = np.exp(median.rate * (levels - half)) * -np.expm1(-median.rate)
-        outside = np.exp(median.rate * (self.first - 1 - half))
+        outside = np.exp(median.rate * (self.outside - half))
         low, high = (np.stack(side) for side in zip(*priors, strict=True))
         logs = box_log_normalisers(low, high, np.concatenate([[outside], weights]))
         return log_totals + _log_mean(-logs)
@@ -179,8 +190,10 @@ def _log_mean(logs: np.ndarray) -> np.ndarray:
     return top + np.log(np.exp(logs - top[..., None]).mean(axis=-1))
 
 
-def tables_of(observations: Sequence[Median | DepthValues], d: int, same_rows: bool) -> list[Table]:
-    """Sort observations by the table they come from.
+def tables_of(
+    observations: Sequence[Median | DepthValues], d: int, same_rows: bool, least_outside: bool = False
+) -> list[Table]:
+    """Sort observations by the table they come from; see `Table` for `least_outside`.
 
     Raises
     ------
@@ -192,14 +205,14 @@ def tables_of(observations: Sequence[Median | DepthValues], d: int, same_rows: b
         if width != d:
             raise ValueError(f"population_model: expected a row with as many columns as the release, {width}, got {d}.")
     if not same_rows:
-        return [Table([observation]) for observation in observations]
+        return [Table([observation], least_outside) for observation in observations]
     sizes = {observation.n for observation in observations}
     if len(sizes) > 1:
         raise ValueError(
             f"release: expected releases of one table, of the same number of rows, got {sorted(sizes)}; pass "
             "same_rows=False for tables of different people."
         )
-    table = Table(observations)
+    table = Table(observations, least_outside)
     if table.coupled and len(observations) > 1:
         raise ValueError(
             "release: halfspace medians of several columns couple these, and the joint law of two from one table is "

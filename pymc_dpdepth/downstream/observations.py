@@ -19,7 +19,7 @@ from pymc_dpdepth.privacy.noise import GAUSSIAN, LAPLACE
 from pymc_dpdepth.record import Release
 from pymc_dpdepth.samplers.exact import CONCENTRATED
 
-__all__ = ["DepthValues", "Median", "read_release"]
+__all__ = ["DepthValues", "Median", "assumptions", "read_release"]
 
 STEP_DEPTHS = {depth.name: depth for depth in (Halfspace, IntegratedRankWeighted, IntegratedDual)}
 FAMILIES = {family.name: family for family in CLOSED_FORMS.values()}
@@ -153,7 +153,28 @@ def read_release(release: Any) -> Median | DepthValues:
     if record["n"] < 1:
         raise ValueError("release: it was made from no rows, so it says nothing of the population.")
     read = _read_depth_values if "noise_scale" in record else _read_median
-    return read(release, record, univariate)
+    observed = read(release, record, univariate)
+    for _, message in assumptions(release):
+        if message:
+            warn_user(message, UserWarning)
+    return observed
+
+
+def assumptions(release: Release) -> list[tuple[str, str]]:
+    """Return what a posterior takes for granted of a release's rows, each with a warning where it may be untrue."""
+    people, missing = release.max_rows_per_unit, release.mechanisms[0]["nonfinite"] == "prior"
+    several = (
+        f"The release allows for up to {people} rows of one person, which are not independent draws of the population. "
+        "The posterior takes all rows for independent, as if each person had one; else its intervals are too narrow."
+    )
+    replaced = (
+        'The release was made with nonfinite="prior": missing and infinite entries, whose number is private, were '
+        "replaced by the prior's center, which pulls the median. The posterior takes for granted that no entry was "
+        "missing; else its intervals are shifted."
+    )
+    return [("rows are independent; each person has one row", several if people > 1 else "")] + [
+        ("no entry was missing", replaced)
+    ] * missing
 
 
 def _read_median(release: Release, record: dict, univariate: UnivariateDepth) -> Median:

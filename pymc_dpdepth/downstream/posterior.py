@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pymc_dpdepth.downstream.likelihood import Randomness, log_likelihood_of, tables_of
-from pymc_dpdepth.downstream.observations import DepthValues, Median, read_release
+from pymc_dpdepth.downstream.observations import DepthValues, Median, assumptions, read_release
 from pymc_dpdepth.downstream.population import Population, read_population
+from pymc_dpdepth.downstream.stability import errors_of_ends, families_of, largest_r_hat, warn_of_unstable_ends
 from pymc_dpdepth.downstream.tempering import POOL, Result, sample
+from pymc_dpdepth.errors import warn_user
 from pymc_dpdepth.mechanism import positive_integer
+from pymc_dpdepth.plot_marks import record_mark
 from pymc_dpdepth.randomness import curator_generator
 from pymc_dpdepth.record import Release
 
@@ -19,6 +23,7 @@ __all__ = ["posterior_given_release"]
 
 MEDIAN = "population_median"
 SEEDS = 2**32
+UNLIKELY = 0.01  # a model that makes the release less likely than this contradicts it
 
 
 def posterior_given_release(
@@ -85,6 +90,10 @@ def posterior_given_release(
     -----
     ApproximateSamplingWarning
         If a release is a draw of a Markov chain.
+    UserWarning
+        If rows may have had missing entries or one person several rows; if the release contradicts the model; if the
+        interval's ends have Monte Carlo errors above a tenth of its width, R-hat of its chains is above 1.05, or the
+        particles of a single chain go back to fewer than 20 draws of the prior.
 
     Notes
     -----
@@ -111,7 +120,7 @@ def posterior_given_release(
     ...     center = pm.Normal("center", 50, 30)
     ...     spread = pm.HalfNormal("spread", 20)
     ...     _ = pm.Normal("row", center, spread)
-    >>> idata = dpd.posterior_given_release(release, population, draws=200, chains=1, replicates=10, progressbar=False)
+    >>> idata = dpd.posterior_given_release(release, population, replicates=5, progressbar=False)
     >>> sorted(idata.posterior.data_vars), idata["interval"].sizes["bound"]
     (['center', 'population_median', 'spread'], 2)
     """
@@ -137,7 +146,12 @@ def posterior_given_release(
     for _ in _track(chains, progressbar):
         start = population.initial(POOL * draws, int(generator.integers(SEEDS)))
         results.append(sample(start, population.log_prior, stand_in, estimate, generator, draws))
-    return _tree(results, population, columns, ci_prob, releases)
+    bound = log_likelihood_of(tables_of(observations, population.d, same_rows, True), population, Randomness(None, 1))
+    best = max(float(bound(result.places).max()) for result in results)
+    _warn_of_contradiction(best)
+    idata = _tree(results, population, columns, ci_prob, releases)
+    idata["posterior"].attrs["best_log_ratio"] = best
+    return idata
 
 
 def _columns(observations: Sequence[Median | DepthValues], population: Population) -> list[str]:
@@ -151,6 +165,21 @@ def _columns(observations: Sequence[Median | DepthValues], population: Populatio
             f"{list(population.columns)}."
         )
     return list((named or [population.columns or ("0",)])[0])
+
+
+def _warn_of_contradiction(best: float) -> None:
+    """Warn where no parameters explain the releases.
+
+    With q the law of releases that no row has touched, the mean of q / density is 1 under every phi, so the largest
+    estimate is below c with a probability of at most c (Markov's inequality, at the phi that is true).
+    """
+    if best < math.log(UNLIKELY):
+        warn_user(
+            "The release contradicts the population model: at the best parameters found, such a release has a "
+            f"probability of at most exp({best:.0f}), and could only be a draw of the mechanism's prior. Check the "
+            "units and the priors of the population model.",
+            UserWarning,
+        )
 
 
 def _track(chains: int, progressbar: bool):
@@ -195,8 +224,17 @@ def _tree(results: list[Result], population: Population, columns: list[str], ci_
     )
     tails = [(1 - ci_prob) / 2, (1 + ci_prob) / 2]
     pooled = data[MEDIAN].reshape(-1, len(columns))
+    ends = np.quantile(pooled, tails, axis=0).T
+    ancestors = [result.ancestors for result in results]
+    errors, r_hat, families = (
+        errors_of_ends(data[MEDIAN], ancestors, tails),
+        largest_r_hat(data[MEDIAN]),
+        families_of(ancestors)[1],
+    )
+    warn_of_unstable_ends(errors, ends, r_hat, families)
+    idata["posterior"].attrs.update({"r_hat": r_hat, "effective_ancestors": families})
     interval = xr.Dataset(
-        {MEDIAN: (("coordinate", "bound"), np.quantile(pooled, tails, axis=0).T)},
+        {MEDIAN: (("coordinate", "bound"), ends), "monte_carlo_error": (("coordinate", "bound"), errors)},
         coords={"coordinate": columns, "bound": ["lower", "upper"]},
         attrs=marks | {"ci_prob": ci_prob, "kind": "equal-tailed"},
     )
@@ -207,8 +245,9 @@ def _tree(results: list[Result], population: Population, columns: list[str], ci_
 def _marks(releases: Sequence[Release]) -> dict[str, str]:
     """Return what a reader must know of the releases behind a posterior."""
     return {
-        "releasable": "a function of Releases alone",
+        "releasable": record_mark(*releases, made_from="Releases alone").text,
         "simulation": ", ".join(str(one.simulation) for one in releases),
         "guarantee": ", ".join(one.guarantee for one in releases),
         "epsilon": ", ".join(f"{one.epsilon:g}" for one in releases),
+        "assumed": "; ".join(dict.fromkeys(words for one in releases for words, _ in assumptions(one))),
     }

@@ -53,12 +53,15 @@ class Result:
         Effective sample over P when the stand-in gave way to the estimates.
     acceptance : float
         Of the pseudo-marginal steps.
+    ancestors : ndarray of int, shape (P,)
+        The draw of the prior that each particle goes back to.
     """
 
     places: np.ndarray
     stages: int
     effective_share: float
     acceptance: float
+    ancestors: np.ndarray
 
 
 def sample(
@@ -89,14 +92,14 @@ def sample(
         )
     particles = particles or max(len(start) // POOL, 2)
     walk = _Walk(generator, places.shape[1])
-    power, stages = 0.0, 0
+    power, stages, ancestors = 0.0, 0, np.arange(len(start))
     while power < 1.0:
         if stages == LARGEST_STAGES:
             raise ValueError(f"The posterior was not reached in {stages} stages; narrow the population's prior.")
         step = _largest_step(logs, 1.0 - power, EFFECTIVE_SHARE * particles / len(logs))
         power, stages = min(power + step, 1.0), stages + 1
         chosen = _resampled(step * logs, generator, particles)
-        places, priors, logs = places[chosen], priors[chosen], logs[chosen]
+        places, priors, logs, ancestors = places[chosen], priors[chosen], logs[chosen], ancestors[chosen]
         places, priors, logs, _ = walk.stage(places, priors, logs, log_prior, stand_in, power, MOST_STEPS)
     estimates = estimate(places)
     ratio = estimates - logs
@@ -106,7 +109,7 @@ def sample(
     places, _, _, acceptance = walk.stage(
         places[chosen], priors[chosen], estimates[chosen], log_prior, estimate, 1.0, most
     )
-    return Result(places, stages, share, acceptance)
+    return Result(places, stages, share, acceptance, ancestors[chosen])
 
 
 class _Walk:

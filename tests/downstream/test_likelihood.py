@@ -1,5 +1,7 @@
 """The estimate of the likelihood against plain means of the mechanism's density over simulated tables."""
 
+import dataclasses
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -117,3 +119,24 @@ def test_the_stand_in_is_close_to_the_estimate(populations, data):
     exact = log_likelihood_of(tables, populations[1], Randomness(np.random.default_rng(0), REPLICATES))(places)
     rough = log_likelihood_of(tables, populations[1], Randomness(None, 1))(places)
     assert np.ptp(exact - rough) < 0.2  # it only has to give a good effective share
+
+
+def test_the_estimate_is_relative_to_releases_that_no_row_has_touched(data, populations):
+    """Its mean over these is 1: over values drawn from the mechanism's prior, and over depths of a uniform count.
+
+    So by Markov's inequality an estimate below c has at most probability c under the parameters it is taken at.
+    """
+    seen = read_release(median(data[:8, :1], 0, epsilon=3.0))
+    places = np.array([[1.0, 0.0], [-2.0, 1.0], [4.0, -1.0]])
+    shares = (np.arange(400) + 0.5) / 400
+    logs = []
+    for value in stats.norm.ppf(shares, 0, 3):
+        tables = tables_of([dataclasses.replace(seen, values=np.array([value]))], 1, True)
+        logs.append(log_likelihood_of(tables, populations[1], Randomness(np.random.default_rng(0), 200))(places))
+    # 200 tables, the same random numbers for all values: a few percent; 400 values resolve the densities.
+    np.testing.assert_allclose(np.exp(logs).mean(axis=0), 1.0, atol=0.1)
+    with pytest.warns(dpd.PrivacyLeakWarning):
+        depths = dpd.private_depth([[0.0], [2.0]], data[:, :1], epsilon=1.0, random_seed=1)
+    (table,) = tables_of([read_release(depths)], 1, True)
+    _, factors = table.columns[0]
+    np.testing.assert_allclose(np.exp(factors).mean(axis=1), 1.0)
