@@ -116,7 +116,8 @@ def test_a_saved_picture_says_that_it_may_not_leave(tmp_path, name):
     figure.savefig(buffer)
     with Image.open(buffer) as picture:
         assert picture.text["releasable"] == RAW_ROWS.text
-    figure.savefig(buffer, format="jpg")  # has no metadata
+    with pytest.raises(ValueError, match="got jpg"):  # has no metadata, so the mark would be lost
+        figure.savefig(buffer, format="jpg")
 
 
 def test_ones_own_axes():
