@@ -198,7 +198,7 @@ def _release_model(model, mechanisms, exact, sampler, ledger, random_seed, progr
     _charge(ledger, mechanisms)
     _warn_asymptotic()
     idata = sample_markov(model, chosen, bits, progressbar)
-    parameters = _pick(idata, model, bits)
+    parameters = _pick(_read_trace(idata, model), bits)
     return build_release(
         model,
         mechanisms,
@@ -218,12 +218,12 @@ def _release_trace(idata, model, accept_asymptotic, ledger, public, random_seed)
         raise TypeError("model: a trace holds no epsilon; pass its model too, dpd.release(idata, model=model, ...).")
     mechanisms = read_mechanisms(model, public)
     check_sampleable(model)
-    _check_trace(idata, model)
+    draws = _read_trace(idata, model)
     require_consent(accept_asymptotic, "the draw would come from a trace, and dpd.release(model) is what draws exactly")
     bits = random_bits(random_seed)
     _charge(ledger, mechanisms)
     _warn_asymptotic()
-    parameters = _pick(idata, model, bits)
+    parameters = _pick(draws, bits)
     simulation = True if bits.simulation else "unknown"
     locations = _locations_at(model, mechanisms, parameters)
     return build_release(model, mechanisms, locations, parameters, "trace", "asymptotic", simulation)
@@ -285,8 +285,8 @@ def _check_is_trace(idata) -> None:
         raise TypeError(f"Expected a pm.Model or a trace with a posterior group, got {type(idata).__name__}.")
 
 
-def _check_trace(idata, model) -> None:
-    """Refuse a trace that is not one of the model."""
+def _read_trace(idata, model) -> dict[str, Any]:
+    """Return the draws of the free variables in the model's order; refuse a trace that is not one of the model."""
     posterior = idata.posterior
     if not all(posterior.sizes.get(dim, 0) for dim in ("chain", "draw")):
         raise ValueError("The trace has no draws; expected the dimensions chain and draw, each of length 1 or more.")
@@ -294,20 +294,14 @@ def _check_trace(idata, model) -> None:
     if missing:
         raise ValueError(f"The trace lacks the free variables {missing}; sample them all with this model.")
     shapes = model.eval_rv_shapes()
-    for variable in model.free_RVs:
-        _aligned(posterior, variable.name, model, tuple(shapes[variable.name]))
+    return {v.name: _aligned(posterior, v.name, model, tuple(shapes[v.name])) for v in model.free_RVs}
 
 
-def _pick(idata, model, bits: RandomBits) -> dict[str, np.ndarray]:
+def _pick(draws: dict[str, Any], bits: RandomBits) -> dict[str, np.ndarray]:
     """Return the free variables of one draw, whose index is uniform and never looked at."""
-    posterior, shapes = idata.posterior, model.eval_rv_shapes()
-    chain, draw = bits.index(posterior.sizes["chain"]), bits.index(posterior.sizes["draw"])
-    return {
-        v.name: np.asarray(
-            _aligned(posterior, v.name, model, tuple(shapes[v.name])).isel(chain=chain, draw=draw).values
-        )
-        for v in model.free_RVs
-    }
+    sizes = next(iter(draws.values())).sizes
+    chain, draw = bits.index(sizes["chain"]), bits.index(sizes["draw"])
+    return {name: np.asarray(array.isel(chain=chain, draw=draw).values) for name, array in draws.items()}
 
 
 def _aligned(posterior, name: str, model, shape: tuple[int, ...]):
